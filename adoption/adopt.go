@@ -18,6 +18,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -75,7 +76,7 @@ func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	case before == nil:
 		return a.begin(ctx, old, next)
 	case old != nil && old.DeletionTimestamp != nil:
-		return plans.Wait(a.Set.Set() + " is being deleted; its pods stay"), nil
+		return plans.Wait(reasons.SetTerminating, a.Set.Set()+" is being deleted; its pods stay"), nil
 	case old != nil && before.Kind == a.Set.Kind:
 		return a.leave(before, kept, old), nil
 	case old != nil:
@@ -111,20 +112,20 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	case old == nil:
 		return plans.Done(), nil
 	case next != nil:
-		return plans.Stop(fmt.Sprintf("%s exists, too, and both sets would control the same pods; delete the wrong one, with --cascade=orphan if it has pods", a.becomes().Set())), nil
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s exists, too, and both sets would control the same pods; delete the wrong one, with --cascade=orphan if it has pods", a.becomes().Set())), nil
 	}
 	if s, marked := plans.Stamped(old); marked {
-		return plans.Stop(fmt.Sprintf("%s is being moved by plan %s: finish that first", a.Set.Set(), s.Plan)), nil
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s is being moved by plan %s: finish that first", a.Set.Set(), s.Plan)), nil
 	}
 	if why := restless(old); why != "" {
-		return plans.Stop(a.Set.Set() + " " + why), nil
+		return plans.Stop(reasons.AdoptionInTheWay, a.Set.Set()+" "+why), nil
 	}
 	whole, err := writes.Read(ctx, a.as(a.Set), old)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if fields := whole.Unknown(); len(fields) > 0 {
-		return plans.Stop(fmt.Sprintf("%s has fields that this release does not know (%s), and as %s it would lose them: use a newer release", a.Set.Set(), strings.Join(fields, ", "), a.becomes().Set())), nil
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s has fields that this release does not know (%s), and as %s it would lose them: use a newer release", a.Set.Set(), strings.Join(fields, ", "), a.becomes().Set())), nil
 	}
 	pods, err := a.pods(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ func restless(s *appsv1.StatefulSet) string {
 func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Observation {
 	switch {
 	case old.UID != p.Set.UID:
-		return plans.Stop(fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
 	case old.ResourceVersion != p.Set.ResourceVersion:
 		return a.drop(kept, ", because "+a.Set.Set()+" has changed since")
 	}
@@ -177,7 +178,7 @@ func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Observation 
 	if made.Annotations[adopted] == string(p.Set.UID) && made.Generation == 1 {
 		return a.letGo(made)
 	}
-	return plans.Stop(fmt.Sprintf("%s is not, or no longer, the unchanged set that an adoption of %s %s created (ConfigMap %s/%s); finish that adoption first: stsmigrate adopt %s",
+	return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s is not, or no longer, the unchanged set that an adoption of %s %s created (ConfigMap %s/%s); finish that adoption first: stsmigrate adopt %s",
 		a.Set.Set(), a.becomes().SetKind(), a.Set.Name, a.Set.Namespace, a.record(), a.becomes().Typed()))
 }
 
@@ -225,11 +226,11 @@ func (a Adoption) taken(ctx context.Context, p *past, kept *corev1.ConfigMap, ne
 	stranger := slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return p.Pods[pod.Name] == pod.UID && !metav1.IsControlledBy(&pod, next) })
 	switch {
 	case marked && whose != string(p.Set.UID), !marked && stranger:
-		return plans.Stop(fmt.Sprintf("%s was created by another writer; the former set is stored in ConfigMap %s/%s", a.becomes().Set(), a.Set.Namespace, a.record())), nil
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s was created by another writer; the former set is stored in ConfigMap %s/%s", a.becomes().Set(), a.Set.Namespace, a.record())), nil
 	case why != "":
-		return plans.Wait(a.becomes().Set() + ": " + why), nil
+		return plans.Wait(reasons.SetUnsettled, a.becomes().Set()+": "+why), nil
 	case next.Status.UpdateRevision != p.Set.Status.UpdateRevision:
-		return plans.Stop(fmt.Sprintf("%s has another revision (%s) for its template than its pods have (%s), and would replace them all. Its strategy is OnDelete, so it replaces none; set the strategy to continue, "+
+		return plans.Stop(reasons.AdoptionRevision, fmt.Sprintf("%s has another revision (%s) for its template than its pods have (%s), and would replace them all. Its strategy is OnDelete, so it replaces none; set the strategy to continue, "+
 			"or undo the adoption by adopting in the other direction", a.becomes().Set(), next.Status.UpdateRevision, p.Set.Status.UpdateRevision)), nil
 	case marked:
 		back := next.DeepCopy()

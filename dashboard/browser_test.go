@@ -83,22 +83,24 @@ func TestThePageShowsPlansAndTheirChanges(t *testing.T) {
 	b := NewBoard()
 	since := clock().Add(-90 * time.Second)
 	b.Set(Row{Namespace: "shop", Plan: "web", Source: "shop/web in east", Destination: "shop/web in west", State: "Moving", Moved: 2, Ordinals: 5, InFlight: 1, MaxUnavailable: 2, Since: &since})
-	b.Set(Row{Namespace: "shop", Plan: "db", State: "Blocked", Ordinals: 3, MaxUnavailable: 1, Attention: true, Reason: `claim <img src=x onerror="document.title='hacked'"> is in the way`, Next: "`stsmigrate resume db`"})
+	b.Set(Row{Namespace: "shop", Plan: "db", State: "Blocked", Ordinals: 3, MaxUnavailable: 1, Attention: true, Reason: `claim <img src=x onerror="document.title='hacked'"> is in the way`, ReasonID: "SetDiffers", Runbook: "https://example.com/reasons#setdiffers", Next: "`stsmigrate resume db`"})
+	b.Set(Row{Namespace: "shop", Plan: "odd", State: "Planned", ReasonID: "odd", Runbook: "javascript:alert(1)"})
 	address, token := serve(t, b, nil)
 	do(ctx, t, chromedp.Navigate(address+"/#"+token), until(table+`.includes("web")`))
 	text, title, where := read(ctx, t, table), read(ctx, t, "document.title"), read(ctx, t, "location.href")
-	html := read(ctx, t, `document.querySelectorAll("tbody img, tbody script").length + " " + document.querySelector("tbody tr").className`)
+	html := read(ctx, t, `document.querySelectorAll("tbody img, tbody script").length + " " + document.querySelector("tbody tr").className + " " + [...document.querySelectorAll("tbody a")].map((a) => a.href)`)
 	for _, want := range []string{"2 of 5", "1 of 2", "1m3", "▶ Moving", "✖ Blocked", "shop/web in west", `claim <img src=x onerror="document.title='hacked'"> is in the way`, "next: stsmigrate resume db"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if strings.Index(text, "db") > strings.Index(text, "web") || html != "0 attention" || title != "! stsmigrate" || strings.Contains(where, token) {
+	if strings.Index(text, "db") > strings.Index(text, "web") || html != "0 attention https://example.com/reasons#setdiffers" || title != "! stsmigrate" || strings.Contains(where, token) {
 		t.Errorf("title %q at %q, %s:\n%s", title, where, html, text)
 	}
 	b.Set(Row{Namespace: "shop", Plan: "db", State: "Moving", Ordinals: 3, MaxUnavailable: 1})
 	b.Set(Row{Namespace: "shop", Plan: "web", State: "Moved", Moved: 5, Ordinals: 5, MaxUnavailable: 2})
 	do(ctx, t, until(table+`.includes("5 of 5") && !`+table+`.includes("Blocked") && document.title === "stsmigrate"`))
+	b.Remove("shop", "odd")
 	b.Remove("shop", "db")
 	do(ctx, t, until(`!`+table+`.includes("db")`))
 	b.Remove("shop", "web")

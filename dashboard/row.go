@@ -20,11 +20,14 @@ type Row struct {
 	Moved    int32 `json:"moved"`
 	Ordinals int32 `json:"ordinals"`
 	// InFlight is how many ordinals may be on neither side. MaxUnavailable is how many may be unavailable.
-	InFlight       int32      `json:"inFlight"`
-	MaxUnavailable int32      `json:"maxUnavailable"`
-	Reason         string     `json:"reason,omitempty"`
-	Since          *time.Time `json:"since,omitempty"`
-	Next           string     `json:"next,omitempty"`
+	InFlight       int32  `json:"inFlight"`
+	MaxUnavailable int32  `json:"maxUnavailable"`
+	Reason         string `json:"reason,omitempty"`
+	// ReasonID names the reason, and Runbook is the address of the page that explains it.
+	ReasonID string     `json:"reasonID,omitempty"`
+	Runbook  string     `json:"runbook,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	Next     string     `json:"next,omitempty"`
 	// Attention reports that the plan needs the user.
 	Attention bool `json:"attention,omitempty"`
 }
@@ -42,6 +45,13 @@ func New(namespace, name, state string, p *plans.Plan, j *journal.Journal) Row {
 	r.Moved, r.InFlight = counts(p, j)
 	r.Attention = r.Attention || j.Overdue != ""
 	return r
+}
+
+// Explained adds the ID of the reason, if it has one, and the address of the page about it.
+func (r *Row) Explained(id, runbook string) {
+	if id != "" {
+		r.ReasonID, r.Runbook = id, runbook
+	}
 }
 
 // counts returns how many ordinals are on the destination, and how many may be on neither side, by the journal.

@@ -11,6 +11,7 @@ import (
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -33,10 +34,10 @@ func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 			}
 			name := fmt.Sprintf("ServiceExport %s/%s on the %s", e.Namespace, e.Name, side)
 			if c := meta.FindStatusCondition(e.Status.Conditions, string(mcsv1alpha1.ServiceExportConditionConflict)); c != nil && c.Status == metav1.ConditionTrue {
-				return plans.Stop(fmt.Sprintf("%s conflicts with that of another cluster: %s %s; make the Services alike", name, c.Reason, c.Message)), nil
+				return plans.Stop(reasons.ExportConflict, fmt.Sprintf("%s conflicts with that of another cluster: %s %s; make the Services alike", name, c.Reason, c.Message)), nil
 			}
 			if why := unexported(e); why != "" {
-				return plans.Wait(name + " " + why), nil
+				return plans.Wait(reasons.ExportNotReady, name+" "+why), nil
 			}
 		}
 		return plans.Done(), nil

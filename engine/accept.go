@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Requested is what a detached plan should do now, by its journal and by what users have declared.
@@ -15,6 +16,8 @@ type Requested struct {
 	Work bool
 	// Refused is the reason why not everything declared is done.
 	Refused string
+	// RefusedID names that reason.
+	RefusedID reasons.ID
 	// Refuse is what the journal must record of a request that cannot be fulfilled, so that it is answered
 	// only once; nil for nothing.
 	Refuse *plans.Observed
@@ -41,8 +44,8 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 		return out
 	}
 	if observed.SameRequest(j.Observed) || j.Ended() {
-		out.Refused = cmp.Or(later, j.Observed.Refused)
-		return out
+		out.RefusedID, out.Refused = j.Observed.RefusedID, j.Observed.Refused
+		return out.until(later)
 	}
 	command := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
 	if d.Request != nil && d.Request.ID != j.Observed.Request {
@@ -52,14 +55,22 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	if err := refuse(p, &trial, d, command); err != nil {
 		return out.refuse(observed, err)
 	}
-	out.Command, out.Work, out.Refused = command, true, later
-	return out
+	out.Command, out.Work = command, true
+	return out.until(later)
+}
+
+// until adds the reason why the plan does not take the declared direction yet, if there is one.
+func (a Requested) until(later string) Requested {
+	if later != "" {
+		a.RefusedID, a.Refused = reasons.DirectionImpossible, later
+	}
+	return a
 }
 
 // refuse returns the answer to a request that cannot be fulfilled.
 func (a Requested) refuse(observed plans.Observed, why error) Requested {
-	observed.Refused = why.Error()
-	a.Refused, a.Refuse = observed.Refused, &observed
+	observed.RefusedID, observed.Refused = cmp.Or(reasons.Of(why), reasons.RequestWithoutUse), why.Error()
+	a.RefusedID, a.Refused, a.Refuse = observed.RefusedID, observed.Refused, &observed
 	return a
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -143,7 +144,7 @@ func TestNothingIsBlockedOnceTheJournalHasChanged(t *testing.T) {
 	var e *Engine
 	e, _ = scripted(t, plans.Release, func(context.Context, plans.StepContext) (plans.Observation, error) {
 		changed(t, e, func(j *journal.Journal) { j.Epoch = 2 })
-		return plans.Stop("it looks foreign"), nil
+		return plans.Stop(reasons.OrdinalsChanged, "it looks foreign"), nil
 	})
 	if p, err := e.Advance(t.Context()); err != nil || p.Kind == Blocked {
 		t.Errorf("%+v, %v", p, err)
@@ -161,7 +162,7 @@ func TestALookDecidesOnWhatIsThereNow(t *testing.T) {
 		if set, err := e.world.Set(ctx, plans.Source); err != nil || set != nil {
 			found++
 		}
-		return plans.Wait("a set"), nil
+		return plans.Wait(reasons.PodNotReady, "a set"), nil
 	})
 	for range 2 {
 		if _, err := e.Advance(t.Context()); err != nil {
@@ -179,7 +180,7 @@ func TestALookDecidesOnWhatIsThereNow(t *testing.T) {
 // A pause takes effect only where no ordinal is in flight.
 func TestAPauseWaitsForTheOrdinalInFlight(t *testing.T) {
 	for op, want := range map[plans.Op]Kind{plans.Tighten: Paused, plans.Vacate: Waiting, plans.Grow: Waiting} {
-		e, _ := scripted(t, op, see(plans.Wait("something")))
+		e, _ := scripted(t, op, see(plans.Wait(reasons.PodNotReady, "something")))
 		changed(t, e, func(j *journal.Journal) { j.Paused = true })
 		if p, err := e.Advance(t.Context()); err != nil || p.Kind != want {
 			t.Errorf("%s: %+v, %v; expected %s", op, p, err, want)
@@ -270,10 +271,14 @@ func runs(t *testing.T, e *Engine, limit time.Duration) (last Progress, opened i
 // The budgets are open while a plan is blocked before an ordinal leaves (L5).
 func TestABlockedPlanHasOpenBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, shrink := scripted(t, plans.Shrink, see(plans.Stop("the source was deleted")))
+		e, shrink := scripted(t, plans.Shrink, see(plans.Stop(reasons.OrdinalsChanged, "the source was deleted")))
 		changed(t, e, func(j *journal.Journal) { j.Begun = shrink.Seq - 1 })
-		if last, opened := runs(t, e, time.Minute); last.Kind != Blocked || opened == 0 {
+		if last, opened := runs(t, e, time.Minute); last.Kind != Blocked || opened == 0 || last.ID != reasons.OrdinalsChanged {
 			t.Errorf("%+v, opened %d times", last, opened)
+		}
+		j, _, err := e.store.Journal(t.Context(), e.plan)
+		if id, why := j.Why(); err != nil || id != reasons.OrdinalsChanged || why != "the source was deleted" {
+			t.Errorf("the journal has %s %q (%v)", id, why, err)
 		}
 	})
 }
@@ -283,7 +288,7 @@ func TestABlockedPlanHasOpenBudgets(t *testing.T) {
 func TestALongWaitBlocksAPlanWithNothingInFlight(t *testing.T) {
 	for op, want := range map[plans.Op]bool{plans.Freeze: true, plans.Tighten: true, plans.Relax: true, plans.Vacate: false, plans.Grow: false} {
 		synctest.Test(t, func(t *testing.T) {
-			e, _ := scripted(t, op, see(plans.Wait("something")))
+			e, _ := scripted(t, op, see(plans.Wait(reasons.PodNotReady, "something")))
 			last, _ := runs(t, e, time.Hour)
 			j := stored(t, e)
 			if (last.Kind == Blocked) != want || strings.Contains(j.Blocked, "--step-timeout") != want || (j.Overdue == "") != want {

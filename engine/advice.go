@@ -6,5 +6,6 @@ import "github.com/stsmigrate/stsmigrate/plans/journal"
 // that carries the plan out, or "". work reports whether an orchestrator has anything to do for the plan, and
 // command returns the command line of a verb.
 func Advice(j *journal.Journal, holder string, work bool, command func(verb string) string) string {
-	return (&View{Holder: holder}).next(j, work, command)
+	next, _ := (&View{Holder: holder}).next(j, work, command)
+	return next
 }

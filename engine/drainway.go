@@ -9,6 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -218,7 +219,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 		if why != last {
 			patience.Reset(drainIdleTimeout)
 			last = why
-			r.report(Progress{Kind: Waiting, Step: done, Reason: fmt.Sprintf("%s; the next ordinal waits up to %s", why, drainIdleTimeout)})
+			r.report(Progress{Kind: Waiting, Step: done, ID: reasons.DrainFirst, Reason: fmt.Sprintf("%s; the next ordinal waits up to %s", why, drainIdleTimeout)})
 		}
 		if !r.waitForChange(ctx, patience.C) {
 			continue

@@ -17,52 +17,52 @@ func (e *Engine) Ease(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) ease(ctx context.Context) (waits string, err error) {
+func (e *Engine) ease(ctx context.Context) (waits plans.Observation, err error) {
 	if err := e.recall(ctx); err != nil {
-		return "", err
+		return waits, err
 	}
 	step, tight := e.tightened()
 	if !tight {
-		return "", nil
+		return waits, nil
 	}
 	if away, err := e.away(ctx, step); err != nil || away {
-		return "", err
+		return waits, err
 	}
 	return e.open(ctx, step)
 }
 
-// open opens the budgets for the wave of a Tighten, and returns what it still waits for. The order must hold:
+// open opens the budgets for the wave of a Tighten, and returns what it still waits for, if its Reason is not empty. The order must hold:
 // the journal goes back to before Tighten FIRST, so that no process scales an ordinal down under open budgets
 // (S3), and the process that continues tightens them again. That they are open is written LAST.
-func (e *Engine) open(ctx context.Context, step plans.Step) (waits string, err error) {
+func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observation, err error) {
 	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
 	e.waveCheck = waveCheck{} // the wave may go much later
 	e.Permit.Release()
 	if err := e.save(ctx); err != nil {
-		return "", writes.IgnoreAnswers(err)
+		return waits, writes.IgnoreAnswers(err)
 	}
 	for range 2 * len(plans.Sides()) { // at most one write for each budget
 		e.way.aside.Clear()
 		s, err := e.way.look(ctx, e.moment(j, step, true))
 		if err != nil || s.Standing == plans.During {
-			return s.Reason, err
+			return s, err
 		}
 		if s.Standing != plans.Before {
 			break // open, or no longer ours, which the next Tighten reports
 		}
 		if same, err := e.unmoved(ctx); err != nil || !same {
-			return "", err
+			return waits, err
 		}
 		if err := s.Write(ctx); writes.IgnoreAnswers(err) != nil {
-			return "", fmt.Errorf("opening the budgets again: %w", err)
+			return waits, fmt.Errorf("opening the budgets again: %w", err)
 		}
 	}
 	if e.Now == nil || j.TightSince == nil {
-		return "", nil
+		return waits, nil
 	}
 	j.Loosened(e.Now())
-	return "", writes.IgnoreAnswers(e.save(ctx))
+	return waits, writes.IgnoreAnswers(e.save(ctx))
 }
 
 // tightened returns the Tighten of a wave that has begun and not left, and reports whether there is one.

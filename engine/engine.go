@@ -15,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -44,6 +45,8 @@ type Progress struct {
 	Kind   Kind
 	Step   plans.Step
 	Reason string
+	// ID names the reason, with Waiting, Paused and Blocked.
+	ID reasons.ID
 	// Outcome is set with Finished.
 	Outcome plans.Outcome
 	// Again, with Waiting, is when to look again at the latest; 0 means no such time.
@@ -75,6 +78,8 @@ type Engine struct {
 	StopNames func()
 	// Now, if set, is the clock that measures how long the budgets are tight and what each span takes.
 	Now func() time.Time
+	// Holder is the name of this process in reports.
+	Holder string
 	// CheckWave, if set, runs before each wave of a Move and returns what has come up since the plan was
 	// made. A reason blocks the plan while nothing is in flight.
 	CheckWave func(context.Context, *journal.Journal, plans.Slice) (reason string, err error)
@@ -163,7 +168,7 @@ func (e *Engine) Plan() *plans.Plan { return e.plan }
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	p, err := e.advance(ctx)
 	if gone := new(Rewound); errors.As(err, &gone) {
-		return Progress{Kind: Blocked, Step: p.Step, Reason: gone.Error()}, nil
+		return Progress{Kind: Blocked, Step: p.Step, ID: gone.ReasonID(), Reason: gone.Error()}, nil
 	}
 	return p, err
 }
@@ -174,7 +179,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	}
 	j := e.journal
 	if j.Epoch != e.epoch {
-		return Progress{Kind: Blocked, Overtaken: true, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
+		return Progress{Kind: Blocked, Overtaken: true, ID: reasons.TakenOver, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
 	j.Touched = nil // this process has fenced these ordinals
 	j.Done = max(j.Done, e.passed)
@@ -188,7 +193,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	case !more:
 		return e.finish(ctx)
 	case !e.permitted(step):
-		return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: waitsForPermit, Queued: true})
+		return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
 	}
 	observed, err := e.see(ctx, step, began)
 	if err != nil {
@@ -209,7 +214,7 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 	case plans.After:
 		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
 	case plans.Conflict:
-		return e.block(ctx, step, observed.Reason)
+		return e.block(ctx, step, observed.ID, observed.Reason)
 	case plans.During:
 		return e.await(ctx, step, began, observed)
 	default:
@@ -273,7 +278,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 		e.note(step, func(j *journal.Journal) { j.Loosened(now) })
 	case plans.Grow:
 		e.note(step, func(j *journal.Journal) {
-			if t := Took(j.Arrive(now)); t != nil {
+			if t := Took(j.Arrive(now, e.arrival(j, step, observed))); t != nil {
 				took = &t
 			}
 		})
@@ -293,20 +298,26 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 		} else if !same {
 			return movedOn(step), nil
 		}
-	} else {
-		e.journal.Begin(e.plan, step, observed.Undo)
-		if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
-			e.journal.Tightened(e.Now())
-		}
-		if next, may := e.following(step); may && step.Op != plans.Shrink {
-			e.journal.Prepared = &next.Ordinals
-		}
-		if err := e.save(ctx); err != nil {
-			return Progress{Step: step}, writes.IgnoreAnswers(err)
-		}
+	} else if err := e.announce(ctx, step, observed); err != nil {
+		return Progress{Step: step}, writes.IgnoreAnswers(err)
 	}
 	e.answered = observed.Write(ctx)
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
+}
+
+// announce writes the intent of a step to the journal, with the old values that its write destroys.
+func (e *Engine) announce(ctx context.Context, step plans.Step, observed plans.Observation) error {
+	e.journal.Begin(e.plan, step, observed.Undo)
+	if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
+		e.journal.Tightened(e.Now())
+	}
+	if next, may := e.following(step); may && step.Op != plans.Shrink {
+		e.journal.Prepared = &next.Ordinals
+	}
+	if step.Op == plans.Tighten {
+		e.offload(ctx)
+	}
+	return e.save(ctx)
 }
 
 // journalMoved is the reason of a pass without effect, because another process has changed the journal.
@@ -322,7 +333,7 @@ func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.Step
 
 // block records why the plan is blocked. A journal that has changed meanwhile explains what looked foreign;
 // then the step is looked at again instead (design rule 6).
-func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+func (e *Engine) block(ctx context.Context, step plans.Step, id reasons.ID, reason string) (Progress, error) {
 	reason = records.Brief(reason)
 	same, err := e.unmoved(ctx)
 	if err != nil {
@@ -332,24 +343,25 @@ func (e *Engine) block(ctx context.Context, step plans.Step, reason string) (Pro
 		return movedOn(step), nil
 	}
 	if e.journal.Blocked != reason {
-		e.journal.Blocked = reason
+		e.journal.BlockedID, e.journal.Blocked = id, reason
+		e.record(journal.PlanBlocked, id, reason)
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
-	return Progress{Kind: Blocked, Step: step, Reason: reason}, nil
+	return Progress{Kind: Blocked, Step: step, ID: id, Reason: reason}, nil
 }
 
 // Block blocks the plan for a reason that no look observes, such as a wait that takes too long. It returns an
 // error if another process has taken the plan over.
-func (e *Engine) Block(ctx context.Context, step plans.Step, reason string) (Progress, error) {
+func (e *Engine) Block(ctx context.Context, step plans.Step, id reasons.ID, reason string) (Progress, error) {
 	if err := e.recall(ctx); err != nil {
 		return Progress{Step: step}, err
 	}
 	if e.journal.Epoch != e.epoch {
 		return Progress{}, errors.New("another process has taken the plan over")
 	}
-	return e.block(ctx, step, reason)
+	return e.block(ctx, step, id, reason)
 }
 
 // finish ends the leg. After a Move it first checks once more that everything that moved is in its place (S1,
@@ -365,10 +377,11 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 			return Progress{}, err
 		} else if why != "" {
 			last, _ := e.plan.Step(e.journal.Leg, e.journal.Done)
-			return e.block(ctx, last, why)
+			return e.block(ctx, last, reasons.OrdinalsChanged, why)
 		}
 	}
 	e.journal.Outcome, e.journal.Blocked = outcome, ""
+	e.record(journal.LegEnded, "", string(outcome))
 	if e.Now != nil && e.journal.Ended() {
 		e.journal.EndedAt = &metav1.Time{Time: e.Now()}
 	}

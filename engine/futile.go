@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // sent counts the writes of one step by what they do. The look after an effective write finds another write
@@ -43,7 +44,7 @@ func (r *run) wrote(ctx context.Context, p Progress) (Progress, error) {
 	}
 	why := r.ineffective()
 	if n >= maxResends && p.Kind == Wrote && p.Reason != journalMoved {
-		return r.Block(ctx, p.Step, fmt.Sprintf("%s: this write was sent %d times without effect: %v; stop the writer that reverts it, then `resume`, or `abort`", p.Reason, n, why))
+		return r.Block(ctx, p.Step, reasons.WriteWithoutEffect, fmt.Sprintf("%s: this write was sent %d times without effect: %v; stop the writer that reverts it, then `resume`, or `abort`", p.Reason, n, why))
 	}
 	r.Report(p, fmt.Errorf("%s: sent repeatedly without effect: %w", cmp.Or(p.Reason, "writing the journal"), why))
 	pause := time.NewTimer(min(100*time.Millisecond<<min(n-promptResends-1, 10), 10*time.Second))

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -27,8 +29,8 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 			return Progress{Step: first}, true, err
 		case e.journal == nil:
 			return movedOn(first), true, nil
-		case waits != "":
-			return Progress{Kind: Waiting, Step: first, Reason: waits}, true, nil
+		case waits.Reason != "":
+			return Progress{Kind: Waiting, Step: first, ID: waits.ID, Reason: waits.Reason}, true, nil
 		}
 		step = first
 	}
@@ -68,10 +70,13 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 // pause ends the run before a step. It records the finished steps, since no next intent will carry them.
 func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
 	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
+		if !j.Resting {
+			e.record(journal.PlanPaused, "", "before "+e.StepOf(step))
+		}
 		j.Paused, j.PauseAt, j.Resting = true, 0, true
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)
 		}
 	}
-	return Progress{Kind: Paused, Step: step, Reason: "paused before " + e.StepOf(step)}, nil
+	return Progress{Kind: Paused, Step: step, ID: reasons.Paused, Reason: "paused before " + e.StepOf(step)}, nil
 }

@@ -33,7 +33,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 	switch step.Op {
 	case plans.Shrink:
 		if observed.Standing == plans.Before { // the write begins the span: no note, as it may not be sent
-			e.journal.Enter(plans.Terminating, e.Now())
+			e.journal.Leave(e.Now())
 		}
 		return
 	case plans.Release, plans.Reserve, plans.Claim:
@@ -137,5 +137,5 @@ func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Obse
 			}
 		}
 	}
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: observed.Reason, Again: observed.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
 }

@@ -67,6 +67,14 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		if v.State != c.state || v.Next != c.next || v.Names != c.names {
 			t.Errorf("%s: %s, next %q, names %q; expected %s, %q, %q", name, v.State, v.Next, v.Names, c.state, c.next, c.names)
 		}
+		for _, next := range v.Commands {
+			if !strings.Contains(c.next, next.Command) || next.Why == "" {
+				t.Errorf("%s: the command %+v is not in %q", name, next, c.next)
+			}
+		}
+		if typed := c.next != "" && c.next != goesOn; typed != (len(v.Commands) > 0) {
+			t.Errorf("%s: %d commands for %q", name, len(v.Commands), c.next)
+		}
 	}
 }
 

@@ -87,9 +87,9 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	}
 	if !inFlight(r.journal, p.Step) {
 		r.ease(ctx)
-		return r.Block(ctx, p.Step, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` rolls back)", p.Reason, r.timeout()))
+		return r.Block(ctx, p.Step, p.ID, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` rolls back)", p.Reason, r.timeout()))
 	}
-	r.journal.Overdue = fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
+	r.journal.OverdueID, r.journal.Overdue = p.ID, fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
 	told := p
 	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; the plan continues as soon as the wait ends; if the wait cannot end, `abort` rolls back (first stop any command that executes the plan)"
 	err := r.save(ctx)
@@ -137,6 +137,6 @@ func (r *run) eases(ctx context.Context) bool {
 	if err != nil {
 		r.Report(r.last, err)
 	}
-	r.tight = err != nil || waits != ""
+	r.tight = err != nil || waits.Reason != ""
 	return !r.tight
 }

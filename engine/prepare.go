@@ -90,9 +90,9 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 	case observed.Standing == plans.Before:
 		return e.prepare(ctx, next, observed)
 	case observed.Standing == plans.Conflict:
-		return e.block(ctx, step, observed.Reason)
+		return e.block(ctx, step, observed.ID, observed.Reason)
 	}
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, Reason: observed.Reason, Again: observed.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
 }
 
 // prepare sends the write that a wave needs before it leaves. The wave is in the journal before that.

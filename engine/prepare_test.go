@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // apart is an engine of a plan between two clusters, at an operation of its first wave. The looks at what it prepares
@@ -75,7 +76,7 @@ func TestWhichWaveIsPrepared(t *testing.T) {
 // The wave is in the journal before anything of it is made (S10).
 func TestWhatIsPreparedIsInTheJournalFirst(t *testing.T) {
 	waits := func(context.Context, plans.StepContext) (plans.Observation, error) {
-		return plans.Wait("it comes up"), nil
+		return plans.Wait(reasons.PodNotReady, "it comes up"), nil
 	}
 	sent := 0
 	e, step := apart(t, plans.Grow, waits, due(&sent, nil))
@@ -126,7 +127,7 @@ func TestAWaveThatCannotBePreparedStaysUp(t *testing.T) {
 			return nil
 		}), nil
 	}
-	for kind, observed := range map[Kind]plans.Observation{Waiting: plans.Wait("is Pending"), Blocked: plans.Stop("is in the way")} {
+	for kind, observed := range map[Kind]plans.Observation{Waiting: plans.Wait(reasons.PodNotReady, "is Pending"), Blocked: plans.Stop(reasons.OrdinalsChanged, "is in the way")} {
 		e, _ := apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return observed, nil })
 		if p, err := e.Advance(t.Context()); err != nil || p.Kind != kind || p.Reason != observed.Reason {
 			t.Errorf("%+v, %v", p, err)

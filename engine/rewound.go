@@ -7,6 +7,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Rewound reports that the journal says less than what has been done: the etcd of its cluster was restored from a
@@ -20,6 +21,9 @@ type Rewound struct {
 func (e *Rewound) Error() string {
 	return fmt.Sprintf("the journal of plan %s is older than what has been done: %s. Its cluster was restored from a backup, or an old copy of the journal was put in its place. No step is taken: what to do is in docs/ways-out.md, \"A cluster was restored from a backup\"", e.plan, e.seen)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e *Rewound) ReasonID() reasons.ID { return reasons.JournalRewound }
 
 // rewound returns an error if a set shows that the journal has gone back. A cluster that cannot be reached shows
 // nothing: its objects are fenced before anything else is written, which fails as well.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -228,7 +230,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		now = r.Now()
 	}
 	if r.refusals.GiveUp(err, r.Renewed, now) {
-		held, holdErr := r.Block(ctx, p.Step, err.Error())
+		held, holdErr := r.Block(ctx, p.Step, cmp.Or(reasons.Of(err), reasons.RequestRefusedByAPI), err.Error())
 		if holdErr == nil {
 			return held, nil
 		}

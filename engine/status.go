@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -12,24 +11,32 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
 // View is the status of a plan, for users and programs. Its JSON form is stable within an API version.
 type View struct {
-	Plan           string    `json:"plan"`
-	Source         plans.Ref `json:"source"`
-	Destination    plans.Ref `json:"destination"`
-	State          string    `json:"state"`
-	Step           string    `json:"step,omitempty"`
-	Reason         string    `json:"reason,omitempty"`
-	Overdue        string    `json:"overdue,omitempty"`
-	Gates          string    `json:"gates,omitempty"`
-	Next           string    `json:"next,omitempty"`
-	Holder         string    `json:"holder,omitempty"`
-	Epoch          int64     `json:"epoch"`
-	MaxUnavailable int32     `json:"maxUnavailable"`
+	APIVersion  string    `json:"apiVersion"`
+	Kind        string    `json:"kind"`
+	Plan        string    `json:"plan"`
+	Source      plans.Ref `json:"source"`
+	Destination plans.Ref `json:"destination"`
+	State       string    `json:"state"`
+	Step        string    `json:"step,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	// ReasonID names the reason, and OverdueID what is overdue: `stsmigrate explain ID`.
+	ReasonID       reasons.ID `json:"reasonID,omitempty"`
+	OverdueID      reasons.ID `json:"overdueID,omitempty"`
+	Overdue        string     `json:"overdue,omitempty"`
+	Gates          string     `json:"gates,omitempty"`
+	Holder         string     `json:"holder,omitempty"`
+	Epoch          int64      `json:"epoch"`
+	MaxUnavailable int32      `json:"maxUnavailable"`
+	// Next says in words what comes next, and Commands has the commands in it.
+	Next     string        `json:"-"`
+	Commands []NextCommand `json:"next,omitempty"`
 	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
 	// BudgetsTightSince is set while a wave is under way. BudgetsTightLongest is the longest time that a wave
@@ -48,7 +55,15 @@ type View struct {
 	// Assurances is what users have vouched for, in words.
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
-	Downtime *journal.Downtime `json:"downtime,omitempty"`
+	Downtime *journal.Downtime `json:"-"`
+	// DownSeconds is Downtime for programs.
+	DownSeconds *DownSeconds `json:"downtime,omitempty"`
+	// Made says who made the plan, and Timeline what has happened to it since. EndedAt is the time of its end.
+	Made     *plans.Made      `json:"made,omitempty"`
+	Timeline journal.Timeline `json:"timeline,omitzero"`
+	EndedAt  *metav1.Time     `json:"endedAt,omitempty"`
+	// Untold is the reason why the stored part of the timeline could not be read.
+	Untold string `json:"untold,omitempty"`
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
@@ -80,7 +95,12 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		return nil, err
 	}
 	v := &View{
+		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: inSeconds(j.Downtime),
 		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+	}
+	v.Made, v.EndedAt = p.Made, j.EndedAt
+	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {
+		v.Untold = plans.Line(err.Error())
 	}
 	if j.LongestTight != nil {
 		v.BudgetsTightLongest = j.LongestTight.Seconds()
@@ -96,7 +116,9 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Blocked == "" && len(lost) == 0 {
-			v.Reason = cmp.Or(e.waitsFor(ctx, j, step, began, v.Holder), v.Reason)
+			if s := e.waitsFor(ctx, j, step, began, v.Holder); s.Reason != "" {
+				v.ReasonID, v.Reason = s.ID, s.Reason
+			}
 		}
 	}
 	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
@@ -116,29 +138,33 @@ func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Jour
 	return ReadRequest(p, j, nil)
 }
 
-// waitsFor returns what the step waits for, or "" if that cannot be read or if it waits for nothing.
-func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.Step, began bool, holder string) string {
+// waitsFor returns what the step waits for. Its Reason is "" if that cannot be read or if it waits for nothing.
+func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.Step, began bool, holder string) plans.Observation {
 	s, err := e.look(ctx, e.moment(j, step, began))
 	switch {
 	case err != nil:
-		return ""
+		return plans.Observation{}
 	case s.Standing != plans.Before:
-		return s.Reason
+		return s
 	case j.Detached && holder != "" && begins(j, step):
-		return waitsForPermit
+		return plans.Wait(reasons.WavesAtLimit, waitsForPermit)
 	}
-	return ""
+	return plans.Observation{}
 }
 
 // describe fills in the state, the reason and the next command.
 func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
-	v.Gates, v.Overdue = j.Skipped(p), j.Overdue
-	v.Reason = j.Blocked
-	if v.Reason == "" && v.Holder == "" {
-		v.Reason = j.Waiting
+	v.Gates = j.Skipped(p)
+	if j.Overdue != "" {
+		v.OverdueID, v.Overdue = j.OverdueID, j.Overdue
 	}
-	v.Reason = cmp.Or(v.Reason, asked.Refused)
+	if j.Blocked != "" || v.Holder == "" {
+		v.ReasonID, v.Reason = j.Why()
+	}
+	if v.Reason == "" && asked.Refused != "" {
+		v.ReasonID, v.Reason = asked.RefusedID, asked.Refused
+	}
 	if v.Holder == "" {
 		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
 		v.Unattended = j.Detached && (asked.Work || bridged)
@@ -146,33 +172,11 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, comm
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
-	v.Next = v.next(j, asked.Work, command)
+	v.Next, v.Commands = v.next(j, asked.Work, command)
 	if asked.RemoveNames {
+		v.Commands = nil
 		v.Next = "the orchestrator removes its names"
 	}
-}
-
-// next returns the command to continue with, or states which process continues without one. work reports that
-// there is something to do.
-func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) string {
-	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
-	switch {
-	case j.Ended(), carried:
-		return ""
-	case work && j.Detached:
-		return "the orchestrator continues it"
-	case j.Outcome == plans.Split:
-		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back"
-	case j.Outcome == plans.Moved:
-		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back"
-	case j.Leg.Direction == plans.Abort:
-		return command("abort")
-	case j.Leg.Direction == plans.Finalize:
-		return command("finalize")
-	case j.Paused || j.Blocked != "":
-		return command("resume") + " or " + command("abort")
-	}
-	return command("apply") + " or " + command("abort")
 }
 
 // ordinals fills in one row per ordinal, highest first, and counts the ordinals that are

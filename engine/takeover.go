@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -41,7 +42,11 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 				return err
 			}
 		}
-		return Accept(e.plan, now, w)
+		if err := Accept(e.plan, now, w); err != nil {
+			return err
+		}
+		e.requested(now, w)
+		return nil
 	})
 }
 
@@ -81,15 +86,15 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 func Redirect(p *plans.Plan, j *journal.Journal, direction plans.Direction) error {
 	switch {
 	case j.Ended():
-		return fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome)
+		return reasons.Because(reasons.PlanEnded, fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome))
 	case direction == plans.Move || direction == j.Leg.Direction:
 		return nil
 	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
-		return fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name)
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name))
 	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
-		return fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name)
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name))
 	case direction == plans.Finalize && j.Outcome != plans.Moved:
-		return fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name)
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name))
 	}
 	j.StartLeg(p, direction)
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // waveCheck is the CheckWave of the current wave. It starts when Tighten begins, in parallel with what
@@ -83,5 +84,5 @@ func (e *Engine) hearChecks(ctx context.Context, step plans.Step) (plans.Observa
 		}
 		return plans.Done(), nil
 	}
-	return plans.Stop(c.why), nil
+	return plans.Stop(reasons.ChecksFailed, c.why), nil
 }

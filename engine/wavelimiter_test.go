@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // queue is many plans with one WaveLimiter.
@@ -198,7 +199,7 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 
 // What a wave waits for decides in which cluster it is busy.
 func TestWhereAWaveIsBusy(t *testing.T) {
-	wait := plans.Wait("")
+	wait := plans.Wait(reasons.PodNotReady, "")
 	for name, c := range map[string]struct {
 		op       plans.Op
 		observed plans.Observation

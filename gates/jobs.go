@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -89,10 +90,10 @@ func (k *Keeper) read(ctx context.Context, side plans.Side, name string) (*batch
 func (k *Keeper) remove(m plans.StepContext, side plans.Side, job *batchv1.Job, why string) plans.Observation {
 	where := k.plan.On(side)
 	if barred := m.Stamp.Barred(job); barred != "" {
-		return plans.Stop(fmt.Sprintf("Job %s of %s %s", job.Name, where, barred))
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("Job %s of %s %s", job.Name, where, barred))
 	}
 	if job.DeletionTimestamp != nil {
-		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
+		return plans.Wait(reasons.GateNotPassed, fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
 	}
 	podsFirst := client.PropagationPolicy(metav1.DeletePropagationForeground) // the default for Jobs would leave the pods
 	return plans.Write(fmt.Sprintf("%s: delete Job %s, %s", side, job.Name, why), k.undo(),
@@ -115,9 +116,9 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(t.ordinal)), k.undo(),
 			func(ctx context.Context) error { return k.on[side].Create(ctx, k.build(m, t)) }), nil
 	case !m.Stamp.Mine(job):
-		return plans.Stop(fmt.Sprintf("Job %s of %s is not of this plan; delete it", name, where)), nil
+		return plans.Stop(reasons.GateJobForeign, fmt.Sprintf("Job %s of %s is not of this plan; delete it", name, where)), nil
 	case m.Stamp.Barred(job) != "":
-		return plans.Stop(fmt.Sprintf("Job %s of %s %s", name, where, m.Stamp.Barred(job))), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("Job %s of %s %s", name, where, m.Stamp.Barred(job))), nil
 	case is(job, batchv1.JobComplete) != nil:
 		k.pass(t.id())
 		return k.Look(ctx, m) // the next look deletes the Job
@@ -127,7 +128,7 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 		c := is(job, batchv1.JobFailed)
 		return k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", name, where, c.Reason, shorten(c.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, name)), nil
 	case job.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("Job %s of %s is being deleted", name, where)), nil
+		return plans.Wait(reasons.GateNotPassed, fmt.Sprintf("Job %s of %s is being deleted", name, where)), nil
 	}
 	a.ran = true
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
@@ -142,7 +143,7 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	if left <= 0 {
 		return k.held(t, state, fmt.Sprintf("waited %s", t.Timeout.Duration+jobDeadlineGrace)), nil
 	}
-	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
+	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
 	s.Again = left
 	return s, nil
 }

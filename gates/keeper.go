@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Keeper runs the gates of one plan, one after the other: for the highest ordinal of a wave first, in the
@@ -70,7 +71,7 @@ func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observati
 	case i < 0:
 		return plans.Observation{Standing: plans.After, Reason: k.story(m, len(turns))}, nil
 	case k.Prober == nil:
-		return plans.Wait(fmt.Sprintf("%s: not all gates (%s) have passed yet", k.plan.Pods(m.Ordinals), turns[i].When)), nil
+		return plans.Wait(reasons.GateNotPassed, fmt.Sprintf("%s: not all gates (%s) have passed yet", k.plan.Pods(m.Ordinals), turns[i].When)), nil
 	case turns[i].IsJob():
 		return k.job(ctx, m, turns[i])
 	}
@@ -277,7 +278,7 @@ func (t turn) wanted() string {
 }
 
 func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Observation {
-	s := plans.Wait(fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
+	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
 	s.Again = max(again, time.Millisecond)
 	return s
 }
@@ -292,7 +293,7 @@ func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
 	if t.step.From == plans.Destination {
 		ways = "`abort --skip-gates` returns to the source without gates"
 	}
-	return plans.Stop(fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
+	return plans.Stop(reasons.GateFailed, fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
 }
 
 // question determines the pod to ask and the question. missing is the reason why there is no such pod.

@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -44,7 +45,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 		h.undraft(name)
 		return reconcile.Result{}, err
 	}
-	at := standing{name: name, declared: d, state: planning, wrong: d.Wrong}
+	at := standing{name: name, declared: d, state: planning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
 	switch {
 	case d.Object.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
@@ -52,7 +53,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	case d.Over(): // its record was deleted after the end
 		return reconcile.Result{}, nil
 	case d.Spec.ApprovedHash != "":
-		at.wrong = fmt.Errorf("spec.approvedHash is %s, but no such plan is stored: ConfigMap %s does not exist; a plan is made only for an object without spec.approvedHash", d.Spec.ApprovedHash, records.RecordName(name))
+		at.wrong = reasons.Because(reasons.ApprovalOutdated, fmt.Errorf("spec.approvedHash is %s, but no such plan is stored: ConfigMap %s does not exist; a plan is made only for an object without spec.approvedHash", d.Spec.ApprovedHash, records.RecordName(name)))
 	default:
 		var later time.Duration
 		later, at.wrong = h.drafted(ctx, name, d)

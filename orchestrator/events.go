@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -50,10 +51,10 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	case p.Kind == engine.Wrote:
 		l.Info("wrote", "step", step, "what", p.Reason)
 	case p.Overdue:
-		l.Info("overdue", "step", step, "for", p.Reason)
-		r.tell(corev1.EventTypeWarning, "Overdue", p.Reason)
+		l.Info("overdue", "step", step, "for", p.Reason, "id", p.ID)
+		r.tell(corev1.EventTypeWarning, "Overdue", reasons.Tagged(p.ID, p.Reason))
 	case p.Kind == engine.Waiting:
-		l.V(1).Info("waiting", "step", step, "for", p.Reason)
+		l.V(1).Info("waiting", "step", step, "for", p.Reason, "id", p.ID)
 	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
 		r.orchestrator.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
 		if p.Took != nil {
@@ -73,7 +74,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 	switch {
 	case how.Overtaken: // its new holder reports it
 	case how.Kind == engine.Blocked:
-		r.tell(corev1.EventTypeWarning, "Blocked", how.Reason)
+		r.tell(corev1.EventTypeWarning, "Blocked", reasons.Tagged(how.ID, how.Reason))
 	case how.Kind == engine.Paused:
 		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
 	case how.Kind == engine.Finished:
@@ -83,7 +84,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 			r.orchestrator.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
 		}
 	}
-	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason)
+	log.Log.WithName("plan").Info("ended", "plan", r.plan.Name, "how", how.Kind, "outcome", how.Outcome, "reason", how.Reason, "id", how.ID)
 }
 
 // born returns when the plan was created, or now if that is not known.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -151,13 +152,13 @@ func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *journal.Jo
 	h.lock.Unlock()
 	why := fmt.Sprintf("it waits for room: %d plans is the limit of an orchestrator (--max-plans), and no other orchestrator has taken this plan; it continues by itself. "+
 		"More replicas or more memory make room, and so does finalizing plans that have moved", h.MaxPlans)
-	h.Events.Event(h.object(p), corev1.EventTypeNormal, "WaitsForRoom", why)
+	h.Events.Event(h.object(p), corev1.EventTypeNormal, string(reasons.WaitsForRoom), why)
 	if keeps || j.Waiting == why {
 		return 0, nil
 	}
 	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *journal.Journal) error {
 		if now.Epoch == j.Epoch { // no process has taken it over meanwhile
-			now.Waiting = why
+			now.WaitingID, now.Waiting = reasons.WaitsForRoom, why
 		}
 		return nil
 	})

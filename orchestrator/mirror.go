@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -49,8 +51,9 @@ type standing struct {
 	state, holder string
 	asked         engine.Requested
 	// wrong is why nothing can be done, and waits is what the plan waits for.
-	wrong error
-	waits string
+	wrong   error
+	waitsID reasons.ID
+	waits   string
 }
 
 // frontStatus is the status of a StatefulSetMigration.
@@ -77,26 +80,26 @@ func (f frontStatus) since(state string, now metav1.Time) *metav1.Time {
 }
 
 // otherwise returns why a declaration has no effect, or none yet; "" if it has.
-func (s standing) otherwise() string {
+func (s standing) otherwise() (reasons.ID, string) {
 	d := s.declared
 	switch {
 	case d == nil || s.plan == nil:
-		return ""
+		return "", ""
 	case d.Wrong != nil:
-		return d.Wrong.Error()
+		return reasons.DeclarationInvalid, d.Wrong.Error()
 	case d.Object.GetDeletionTimestamp() != nil:
-		return fmt.Sprintf("it is being deleted, and disappears when plan %s has ended; the deletion does not stop the plan (to abort: spec.direction: %s)", s.plan.Name, plans.Abort)
+		return reasons.DeclarationDeleted, fmt.Sprintf("it is being deleted, and disappears when plan %s has ended; the deletion does not stop the plan (to abort: spec.direction: %s)", s.plan.Name, plans.Abort)
 	case s.journal == nil:
-		return ""
+		return "", ""
 	case !s.journal.Detached:
-		return fmt.Sprintf("plan %s is carried out by commands, and not by an orchestrator", s.plan.Name)
+		return reasons.CarriedOutElsewhere, fmt.Sprintf("plan %s is carried out by commands, and not by an orchestrator", s.plan.Name)
 	case d.Spec.ApprovedHash != s.plan.Hash:
-		return fmt.Sprintf("spec.approvedHash is %q, but the plan under this name is %s (hash %s): this object has no effect on it", d.Spec.ApprovedHash, s.plan.ID, s.plan.Hash)
+		return reasons.ApprovalOutdated, fmt.Sprintf("spec.approvedHash is %q, but the plan under this name is %s (hash %s): this object has no effect on it", d.Spec.ApprovedHash, s.plan.ID, s.plan.Hash)
 	}
 	if field := s.plan.Differs(d.Spec); field != "" {
-		return fmt.Sprintf("spec.%s differs from plan %s, and a plan never changes: the difference has no effect", field, s.plan.Name)
+		return reasons.DeclarationDiffers, fmt.Sprintf("spec.%s differs from plan %s, and a plan never changes: the difference has no effect", field, s.plan.Name)
 	}
-	return s.asked.Refused
+	return s.asked.RefusedID, s.asked.Refused
 }
 
 // ready reports whether the plan has reached its declared end.
@@ -115,26 +118,28 @@ func (s standing) underWay() bool {
 	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Aborting", "Finalizing"}, s.state)
 }
 
-// message returns what the user needs to know first.
-func (s standing) message() string {
+// message returns what the user needs to know first, and the ID of its reason.
+func (s standing) message() (reasons.ID, string) {
+	id, otherwise := s.otherwise()
 	switch j := s.journal; {
 	case s.wrong != nil:
-		return s.wrong.Error()
+		return reasons.Of(s.wrong), s.wrong.Error()
 	case j != nil && j.Overdue != "":
-		return "overdue: " + j.Overdue
+		return j.OverdueID, "overdue: " + j.Overdue
 	case j != nil && j.Blocked != "":
-		return j.Blocked
-	case s.otherwise() != "":
-		return s.otherwise()
+		return j.BlockedID, j.Blocked
+	case otherwise != "":
+		return id, otherwise
 	case s.waits == "" && j != nil && s.holder == "":
-		return j.Waiting
+		return j.WaitingID, j.Waiting
 	}
-	return s.waits
+	return s.waitsID, s.waits
 }
 
 // shows returns the status before, brought up to date.
 func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
-	message := records.Brief(s.message())
+	id, message := s.message()
+	message = records.Brief(reasons.Tagged(id, message))
 	out := frontStatus{}
 	if s.state == unreadable { // what is known of the plan stays in the status
 		out = before
@@ -166,7 +171,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 		say("Finalized", j.Outcome == plans.Finalized, s.state, message)
 		say("Aborted", j.Outcome == plans.Aborted, s.state, message)
 	}
-	why := s.otherwise()
+	_, why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], records.Brief(why))
 	// These two exist only while they are True.
 	stalled := s.state == "Blocked" || j.Overdue != "" || s.wrong != nil
@@ -174,7 +179,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 		if !is {
 			meta.RemoveStatusCondition(&out.Conditions, kind)
 		} else {
-			say(kind, true, s.state, message)
+			say(kind, true, cmp.Or(string(id), s.state), message)
 		}
 	}
 	slices.SortFunc(out.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
@@ -210,7 +215,7 @@ func (h *Orchestrator) show(ctx context.Context, s standing) error {
 
 // unapproved returns the standing of a plan that is not approved, with what the user has to do.
 func (s standing) unapproved() standing {
-	s.waits = fmt.Sprintf("waits for approval: look at status.summary, and set spec.approvedHash to %s", s.plan.Hash)
+	s.waitsID, s.waits = reasons.WaitsForApproval, fmt.Sprintf("waits for approval: look at status.summary, and set spec.approvedHash to %s", s.plan.Hash)
 	d := s.declared
 	if d == nil || d.Spec == nil {
 		return s
@@ -218,9 +223,9 @@ func (s standing) unapproved() standing {
 	field := s.plan.Differs(d.Spec)
 	switch said := d.Spec.ApprovedHash; {
 	case said != "":
-		s.wrong = fmt.Errorf("spec.approvedHash is %s, but the stored plan (ConfigMap %s) has the hash %s: the plan does not begin; approve the stored plan in a new object, or delete the ConfigMap", said, records.RecordName(s.name), s.plan.Hash)
+		s.wrong = reasons.Because(reasons.ApprovalOutdated, fmt.Errorf("spec.approvedHash is %s, but the stored plan (ConfigMap %s) has the hash %s: the plan does not begin; approve the stored plan in a new object, or delete the ConfigMap", said, records.RecordName(s.name), s.plan.Hash))
 	case field != "":
-		s.wrong = errors.New(stale(s.name, field))
+		s.wrong = reasons.Because(reasons.DeclarationDiffers, errors.New(stale(s.name, field)))
 	}
 	return s
 }

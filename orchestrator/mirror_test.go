@@ -17,6 +17,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -133,4 +134,21 @@ func TestWhatCouldNotBeShownIsShownLater(t *testing.T) {
 	away = nil
 	look("afterwards", 0, 1)
 	look("when nothing has happened since", 0, 1)
+}
+
+// Tools that watch conditions read the reason's ID, and users read it in the message.
+func TestTheConditionStalledNamesTheReason(t *testing.T) {
+	h, p := fixture(t)
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal.New(p)
+	j.Detached = true
+	j.Block(reasons.VolumeInUse, "volume a is in use")
+	after := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j, state: "Blocked"}, metav1.Now())
+	c := meta.FindStatusCondition(after.Conditions, "Stalled")
+	if c == nil || c.Reason != string(reasons.VolumeInUse) || c.Message != "volume a is in use [VolumeInUse]" || after.Message != c.Message {
+		t.Errorf("%+v", after)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by `make
@@ -20,6 +22,8 @@ type alert struct {
 	Severity    string
 	Summary     string
 	Description string
+	// Reason is explained where the alert's runbook is; "" means any, which the plan itself shows.
+	Reason reasons.ID
 }
 
 const of = "stsmigrate %s {{ $labels.plan }} -n {{ $labels.namespace }} --context HOME"
@@ -32,16 +36,19 @@ func alerts() []alert {
 			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
 			plan + " waits for the user",
 			status + " shows the finding, which writer caused it, and the remedy. After the repair, " + resume + " continues the plan; " + abort + " moves everything back to the source. Until then nothing is written.",
+			"",
 		},
 		{
 			"PlanUnreadable", `max by (namespace, plan) (stsmigrate_plan_state{state="Unreadable"}) == 1`, "1m", "critical",
 			plan + " cannot be read, and no orchestrator carries it out",
 			"The event Unreadable on its ConfigMaps, stsmigrate-{{ $labels.plan }} and stsmigrate-{{ $labels.plan }}-journal, shows the reason, and so does " + status + ". If a newer release has written them, install that release again. If they were edited or lost, restore them from a backup. Until then the plan stays where it is, and nothing is written.",
+			reasons.RecordUnreadable,
 		},
 		{
 			"OrdinalOnNeitherSide", `time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds) > 900`, "1m", "critical",
 			plan + " has ordinals that have been on neither side for more than a quarter of an hour",
 			status + " shows which ordinals, at which step, and why they wait: a node that does not release a volume, a pod that does not become available, a plan that is blocked. If the cause cannot be repaired, " + abort + " moves the ordinals back to the source.",
+			"",
 		},
 		{
 			"PlanMakesNoProgress",
@@ -49,26 +56,31 @@ func alerts() []alert {
 			"30m", "warning",
 			plan + " has completed no step for half an hour, and it is neither paused nor blocked",
 			status + " shows what the plan waits for: a cluster without a Secret, an API server that does not respond, a gate. In the state Waiting, no orchestrator has the plan under way: read the logs of the orchestrators. `" + fmt.Sprintf(of, "pause") + "` pauses the plan where no ordinal is in flight.",
+			"",
 		},
 		{
 			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",
 			plan + " has met errors for a quarter of an hour",
 			"The orchestrator retries after each error, and nothing is lost. " + status + " and the events TryingAgain on the ConfigMap of the plan show the errors: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints the Roles).",
+			reasons.ClusterNotReached,
 		},
 		{
 			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
 			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator carries out as many as its memory allows",
 			"The plans continue by themselves when other plans end. More replicas or a larger memory limit make room at once. `stsmigrate finalize` makes room too, for plans that have moved and only keep names (`stsmigrate get -n {{ $labels.namespace }} --context HOME` lists them).",
+			reasons.WaitsForRoom,
 		},
 		{
 			"OrchestratorPanics", `sum by (namespace) (increase(stsmigrate_panics_total[1h])) > 0`, "0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} has panicked while it carried out a plan",
 			"The plan is blocked, and no other plan is affected. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans. `stsmigrate status` of the blocked plan shows where the program failed, and so do the logs. Report the panic to the maintainers; `stsmigrate abort` moves the plan back to the source.",
+			reasons.ProgramFailed,
 		},
 		{
 			"ClusterRefused", `min by (namespace, secret) (stsmigrate_clusters) == 0`, "5m", "warning",
 			"Secret {{ $labels.namespace }}/{{ $labels.secret }} holds no cluster that is accepted",
 			"The event Refused on the Secret names the field (`kubectl --context HOME -n {{ $labels.namespace }} describe secret {{ $labels.secret }}`). Until the process ends, its clusters are reached with the last content that was accepted. If there is none, their plans wait. Correct the Secret, or delete it to remove its clusters; `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
+			reasons.ClusterNotReached,
 		},
 		{
 			"NotificationsFail",
@@ -76,11 +88,13 @@ func alerts() []alert {
 			"0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} cannot deliver notifications",
 			"The moves are not affected. The log of the orchestrator that sends (the holder of Lease stsmigrate.notifications) names the reason: a receiver that does not answer, a certificate, a key. When the receiver accepts them again, the present state of every plan is sent. Until then `stsmigrate get -n {{ $labels.namespace }} --context HOME` shows the plans.",
+			"",
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
 			"No orchestrator runs, or its metrics are not collected",
 			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` shows why none of its pods is ready.",
+			reasons.NoOrchestrator,
 		},
 	}
 }
@@ -123,7 +137,7 @@ func rules() ([]byte, error) {
 	for _, a := range alerts() {
 		list = append(list, object{
 			"alert": a.Name, "expr": a.Expr, "for": a.For, "labels": object{"severity": a.Severity},
-			"annotations": object{"summary": a.Summary, "description": a.Description},
+			"annotations": object{"summary": a.Summary, "description": a.Description, "runbook_url": reasons.Runbook(a.Reason)},
 		})
 	}
 	raw, err := yaml.Marshal(object{

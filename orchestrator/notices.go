@@ -21,6 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -137,11 +138,12 @@ func (h *Orchestrator) noticeOf(s standing) notify.State {
 	}
 	switch j := s.journal; {
 	case s.wrong != nil:
-		out.Reason = records.Brief(s.wrong.Error())
+		out.ReasonID, out.Reason = string(reasons.Of(s.wrong)), records.Brief(s.wrong.Error())
 	case j != nil:
 		out.Direction, out.Overdue = string(j.Leg.Direction), j.Overdue != ""
 		if out.Overdue || j.Blocked != "" {
-			out.Reason = records.Brief(s.message())
+			id, why := s.message()
+			out.ReasonID, out.Reason = string(id), records.Brief(why)
 		}
 	}
 	out.Next = h.next(s)

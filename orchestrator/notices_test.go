@@ -26,6 +26,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -161,7 +162,7 @@ func TestAReceiverIsToldOfEachChangeOnce(t *testing.T) {
 	h.ending = true
 	in := newInbox(t)
 	end := sends(t, h, in.URL)
-	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block("a claim is in the way") })
+	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block(reasons.SetDiffers, "a claim is in the way") })
 	turn(t, h, p, func(*journal.Journal) {})
 	all, words := in.changes(t, 2)
 	if words != "approved blocked" || all[1].Data.Reason != "a claim is in the way" || !strings.Contains(all[1].Data.Next, "stsmigrate resume web -n stsmigrate") ||
@@ -211,7 +212,7 @@ func TestAfterAnOutageThePresentStateIsSent(t *testing.T) {
 	in := newInbox(t)
 	in.down = true
 	end := sends(t, h, in.URL)
-	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block("a claim is in the way") })
+	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block(reasons.SetDiffers, "a claim is in the way") })
 	end()
 	in.lock.Lock()
 	in.down = false
@@ -278,7 +279,7 @@ func TestOnlyTheLeaderSends(t *testing.T) {
 	}()
 	first := <-led
 	for _, h := range both {
-		turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block("a claim is in the way") })
+		turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block(reasons.SetDiffers, "a claim is in the way") })
 	}
 	if _, words := in.changes(t, 1); words != "blocked" {
 		t.Errorf("two processes send: %s", words)

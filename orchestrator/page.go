@@ -23,13 +23,16 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // put shows a plan on the page.
 func (h *Orchestrator) put(s standing) {
 	r := dashboard.New(h.Namespace, s.name, s.state, s.plan, s.journal)
-	r.Reason, r.Next = records.Brief(s.message()), h.next(s)
+	id, why := s.message()
+	r.Reason, r.Next = records.Brief(why), h.next(s)
+	r.Explained(string(id), reasons.Runbook(id))
 	r.Attention = r.Attention || s.wrong != nil || s.state == planReady
 	since := h.Now()
 	if s.declared != nil {

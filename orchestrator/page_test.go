@@ -21,6 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // asks returns an API server that knows the token of anna, and lets her list these resources.
@@ -98,7 +99,7 @@ func TestThePageFollowsThePlans(t *testing.T) {
 	if r := row(); !r.Since.Equal(began) {
 		t.Errorf("it is in its state since %s, expected %s", r.Since, began)
 	}
-	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block("a claim is in the way") })
+	turn(t, h, p, func(j *journal.Journal) { j.Epoch = 1; j.Block(reasons.SetDiffers, "a claim is in the way") })
 	turn(t, h, p, func(*journal.Journal) {})
 	if r := row(); r.State != "Blocked" || r.Reason != "a claim is in the way" || !r.Attention || !strings.Contains(r.Next, "stsmigrate resume web") || !r.Since.Equal(h.Now()) {
 		t.Errorf("%+v", r)

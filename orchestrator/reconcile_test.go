@@ -315,8 +315,8 @@ func TestAPlanIsOvertakenWhileItWaitsForItsChecks(t *testing.T) {
 		}
 		r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 		change(h, p)
-		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != "" {
-			t.Errorf("%s: %q, %v", name, reason, err)
+		if reason, err := r.ready(t.Context(), runner.Runner{Store: r.store()}); !errors.Is(err, errOvertaken) || reason != nil {
+			t.Errorf("%s: %+v, %v", name, reason, err)
 		}
 	}
 }

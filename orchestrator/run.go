@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -125,7 +127,7 @@ func (r *run) safely(ctx context.Context) error {
 	log.Log.WithName("plan").Error(err, "the program has failed, and the plan is blocked", "plan", r.plan.Name)
 	return errors.Join(err, func() (err error) {
 		defer plans.RecoverPanic(&err)
-		return r.block(ctx, m.Error()+": report it to the maintainers. `resume` tries again, `abort` rolls back")
+		return r.block(ctx, m.ReasonID(), m.Error()+": report it to the maintainers. `resume` tries again, `abort` rolls back")
 	}())
 }
 
@@ -169,7 +171,7 @@ func (r *run) do(ctx context.Context) error {
 		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
 			return engine.ErrStopped
 		}
-		c.Ready = func(ctx context.Context) (string, error) {
+		c.Ready = func(ctx context.Context) (*runner.Barred, error) {
 			defer turn.Release()
 			return r.ready(ctx, c)
 		}
@@ -209,13 +211,13 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 // stuck ends a run whose plan could not be taken over or continued.
 func (r *run) stuck(ctx context.Context, why error) error {
 	if r.orchestrator.final(r.plan.Name, why) {
-		return r.block(ctx, why.Error())
+		return r.block(ctx, cmp.Or(reasons.Of(why), reasons.RequestRefusedByAPI), why.Error())
 	}
 	return r.waits(ctx, why)
 }
 
 // block blocks the plan until the user acts, unless another process carries it out.
-func (r *run) block(ctx context.Context, reason string) error {
+func (r *run) block(ctx context.Context, id reasons.ID, reason string) error {
 	store := r.store()
 	j, _, err := store.Journal(ctx, r.plan)
 	if err != nil {
@@ -224,7 +226,7 @@ func (r *run) block(ctx context.Context, reason string) error {
 	if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
 		return err
 	}
-	r.tell(corev1.EventTypeWarning, "Blocked", reason)
+	r.tell(corev1.EventTypeWarning, "Blocked", reasons.Tagged(id, reason))
 	return store.Change(ctx, r.plan, func(now *journal.Journal) error {
 		if now.Epoch != j.Epoch { // another process has taken it over meanwhile
 			return nil
@@ -237,7 +239,7 @@ func (r *run) block(ctx context.Context, reason string) error {
 				return err
 			}
 		}
-		now.Block(reason)
+		now.Block(id, reason)
 		return nil
 	})
 }
@@ -332,27 +334,27 @@ func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runne
 var errOvertaken = errors.New("the plan has changed since the run began")
 
 // ready runs every check before the first write, with the identity that will write. It returns what
-// fails, or "" if nothing does.
-func (r *run) ready(ctx context.Context, c runner.Runner) (string, error) {
+// fails, or nil if nothing does.
+func (r *run) ready(ctx context.Context, c runner.Runner) (*runner.Barred, error) {
 	j, _, err := c.Store.Journal(ctx, r.plan)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := r.still(ctx, j); err != nil {
-		return "", err
+		return nil, err
 	}
 	if !fresh(j, r.command) {
-		return "", errOvertaken
+		return nil, errOvertaken
 	}
 	report, err := preflight.Check(ctx, r.plan, c.On, j, r.orchestrator.Now)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	failed := report.Failed()
 	if len(failed) == 0 {
-		return "", nil
+		return nil, nil
 	}
-	return "a check before the first write fails, and nothing was written: " + check.Words(failed), nil
+	return &runner.Barred{ID: reasons.ChecksFailed, Why: "a check before the first write fails, and nothing was written: " + check.Words(failed)}, nil
 }
 
 // waits records in the journal why the plan makes no progress for now.
@@ -362,7 +364,7 @@ func (r *run) waits(ctx context.Context, why error) error {
 		return why
 	}
 	return errors.Join(why, r.store().Change(ctx, r.plan, func(j *journal.Journal) error {
-		j.Waiting = why.Error()
+		j.WaitingID, j.Waiting = cmp.Or(reasons.Of(why), reasons.ClusterNotReached), why.Error()
 		return nil
 	}))
 }

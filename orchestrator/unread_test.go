@@ -115,7 +115,7 @@ func TestAPlanThatCannotBeReadIsNotForgotten(t *testing.T) {
 	for range 2 {
 		look("plan_state Unreadable", "plan_step", "wave_left_timestamp_seconds")
 	}
-	showing(t, h, p, "Ready=False Unreadable, Stalled=True Unreadable")
+	showing(t, h, p, "Ready=False Unreadable, Stalled=True RecordUnreadable")
 	if len(events) != 1 {
 		t.Fatalf("%d events, expected one", len(events))
 	}

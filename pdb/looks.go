@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -42,7 +43,7 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Reversed {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
-			return plans.Wait(why), err
+			return plans.Wait(reasons.PodLeaving, why), err
 		}
 	}
 	s, found, err := k.bring(ctx, m, goal{allowance: max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true})
@@ -51,10 +52,10 @@ func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observ
 	}
 	for side, b := range found {
 		if why := k.pending(side, b); why != "" {
-			return plans.Wait(why), nil
+			return plans.Wait(reasons.EvictionPending, why), nil
 		}
 		if why, err := k.astray(ctx, side, b); err != nil || why != "" { // also checked where no write was due
-			return plans.Stop(why), err
+			return plans.Stop(reasons.BudgetSelection, why), err
 		}
 	}
 	return plans.Done(), nil
@@ -107,7 +108,7 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 	}
 	for _, side := range plans.Sides() {
 		if why := k.foreign(m, side, found[side]); why != "" {
-			return plans.Stop(why), nil, nil
+			return plans.Stop(reasons.BudgetChanged, why), nil, nil
 		}
 	}
 	wants, err := k.wanted(ctx, m, g, found)
@@ -142,7 +143,7 @@ func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, 
 	b, w := found[side], wants[side]
 	if b != nil && matches(b.Spec, w) {
 		if b.Status.ObservedGeneration < b.Generation {
-			return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
+			return plans.Wait(reasons.BudgetNotObserved, fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
 		}
 		return plans.Done(), nil
 	}
@@ -150,10 +151,10 @@ func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, 
 		return plans.Done(), nil
 	}
 	if why := k.granted(found, wants, side); rise && why != "" {
-		return plans.Wait(why), nil
+		return plans.Wait(reasons.EvictionPending, why), nil
 	}
 	if why, err := k.astray(ctx, side, b); err != nil || why != "" {
-		return plans.Stop(why), err
+		return plans.Stop(reasons.BudgetSelection, why), err
 	}
 	return k.write(m, side, found, w.spec), nil
 }
@@ -303,15 +304,15 @@ func (k budgets) restore(ctx context.Context, m plans.StepContext) (plans.Observ
 		}
 		if !m.Stamp.Mine(b) {
 			if why := k.lost(m, side, b); why != "" {
-				return plans.Stop(why), nil
+				return plans.Stop(reasons.BudgetMarkLost, why), nil
 			}
 			continue
 		}
 		if why := m.Stamp.Barred(b); why != "" {
-			return plans.Stop(fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.Plan.On(side), why)), nil
+			return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("PodDisruptionBudget %s of %s %s", b.Name, k.Plan.On(side), why)), nil
 		}
 		if why := k.edited(side, b); why != "" {
-			return plans.Stop(why), nil
+			return plans.Stop(reasons.BudgetChanged, why), nil
 		}
 		next := b.DeepCopy()
 		plans.Unmark(next)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Needs returns the side that needs the last unit of the budget, or "" if neither does. It is called AFTER
@@ -132,7 +133,7 @@ func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if m.Reversed {
 			if why, err := k.leaving(ctx, m); err != nil || why != "" {
-				return plans.Wait(why), err
+				return plans.Wait(reasons.PodLeaving, why), err
 			}
 		}
 		s, _, err := k.bring(ctx, m, resting(p, m.Step, needs))

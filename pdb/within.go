@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Within returns the look that checks whether both budgets together leave no more than they may for a wave
@@ -23,18 +24,18 @@ func Within(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 				return plans.Observation{}, err
 			}
 			if why := k.foreign(m, side, b); why != "" {
-				return plans.Stop(why), nil
+				return plans.Stop(reasons.BudgetChanged, why), nil
 			}
 			if b == nil {
-				return plans.Wait(fmt.Sprintf("there is no PodDisruptionBudget over %s", k.Plan.On(side))), nil
+				return plans.Wait(reasons.BudgetMissing, fmt.Sprintf("there is no PodDisruptionBudget over %s", k.Plan.On(side))), nil
 			}
 			if b.Status.ObservedGeneration < b.Generation {
-				return plans.Wait(fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
+				return plans.Wait(reasons.BudgetNotObserved, fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
 			}
 			left += allows(b.Spec, k.Plan.Slice(side, m.Ordinals, side == m.From).Replicas)
 		}
 		if may := max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0); left > may {
-			return plans.Wait(fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; the wave starts only after they are tightened again", left, may, m.Down)), nil
+			return plans.Wait(reasons.BudgetTooWide, fmt.Sprintf("the budgets allow %d evictions, and no more than %d may be allowed now that %d ordinals are down; the wave starts only after they are tightened again", left, may, m.Down)), nil
 		}
 		return plans.Done(), nil
 	}

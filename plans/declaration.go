@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // DeclarationKind is the kind of the object by which users and GitOps tools request a migration from
@@ -67,6 +69,8 @@ type Observed struct {
 	Request string `json:"request,omitempty"`
 	// Refused is the reason why the direction or the request had no effect.
 	Refused string `json:"refused,omitempty"`
+	// RefusedID names that reason.
+	RefusedID reasons.ID `json:"refusedID,omitempty"`
 }
 
 // SameRequest reports whether both have the same direction and the same request.
@@ -77,6 +81,8 @@ func (h Observed) SameRequest(other Observed) bool {
 // Command is a direction that a plan takes or continues.
 type Command struct {
 	Direction Direction
+	// By is who makes the request, for reports: the user as the API server names them, or the object that has it.
+	By        string
 	SkipGates bool
 	// Assurance holds the facts for which the user vouches.
 	Assurance Assurance

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Standing is the progress of a step as seen in the clusters.
@@ -63,6 +65,8 @@ type Undo struct {
 // Observation is the result of a look.
 type Observation struct {
 	Standing Standing
+	// ID names the reason of a During or a Conflict.
+	ID reasons.ID
 	// Reason is one sentence for the user: with During the thing that the step waits for, with
 	// Conflict the problem and the remedy, with Before the effect of the write.
 	Reason string
@@ -83,6 +87,8 @@ type Observation struct {
 	// the controllers of a cluster. An orchestrator then lets a wave of another plan
 	// start (`engine/wavelimiter.go`).
 	Idle bool
+	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
+	Nodes map[int32]string
 }
 
 // In returns the observation with the given span.
@@ -104,10 +110,14 @@ type Look func(context.Context, StepContext) (Observation, error)
 func Done() Observation { return Observation{Standing: After} }
 
 // Wait returns the observation of a step on its way.
-func Wait(reason string) Observation { return Observation{Standing: During, Reason: reason} }
+func Wait(id reasons.ID, reason string) Observation {
+	return Observation{Standing: During, ID: id, Reason: reason}
+}
 
 // Stop returns the observation of clusters that another writer has changed.
-func Stop(reason string) Observation { return Observation{Standing: Conflict, Reason: reason} }
+func Stop(id reasons.ID, reason string) Observation {
+	return Observation{Standing: Conflict, ID: id, Reason: reason}
+}
 
 // Together returns the observation of a step whose parts are independent of one another: the first
 // Conflict part, else Before with every write that is due, else the first wait, else Done.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Panic is a panic of this program while it works on a plan. It is a bug of the program, whatever
@@ -16,6 +18,9 @@ type Panic struct {
 func (m Panic) Error() string {
 	return fmt.Sprintf("stsmigrate has panicked while it worked on this plan, which is a bug of stsmigrate: %s, in %s", m.What, m.Where)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (m Panic) ReasonID() reasons.ID { return reasons.ProgramFailed }
 
 // RecoverPanic is deferred by a function that works on one plan: it turns a panic into the function's error.
 func RecoverPanic(err *error) {

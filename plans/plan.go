@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,6 +21,7 @@ const APIVersion = "stsmigrate.dev/v1alpha1"
 const (
 	PlanKind      = "Plan"
 	JournalKind   = "Journal"
+	TimelineKind  = "Timeline"
 	MigrationKind = "Migration"
 )
 
@@ -148,6 +150,15 @@ type Plan struct {
 	// Ignored names the checks whose findings the user accepted when the plan was made. They do not
 	// block this plan, now or later.
 	Ignored []string `json:"ignored,omitempty"`
+	// Made says who made the plan, and when; nil if that is not known. It is only reported.
+	Made *Made `json:"made,omitempty"`
+}
+
+// Made is the origin of a plan.
+type Made struct {
+	At metav1.Time `json:"at"`
+	// By is the user as the destination's API server names them; empty if it does not say.
+	By string `json:"by,omitempty"`
 }
 
 // End returns the ordinal after the last one that moves.

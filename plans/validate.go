@@ -94,14 +94,14 @@ func (p *Plan) refuseNames() error {
 	return nil
 }
 
-// RefuseName returns the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME and
-// stsmigrate-NAME-journal, and some names of that form belong to other objects.
+// RefuseName returns the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME,
+// stsmigrate-NAME-journal and stsmigrate-NAME-timeline, and some names of that form belong to other objects.
 func RefuseName(name string) error {
 	if !label(name) || len(name) > 40 {
 		return fmt.Errorf("plan name %.60q: expected a DNS label of at most 40 characters; give one with --name", name)
 	}
-	if name == "consent" || strings.HasSuffix(name, "-journal") || strings.HasPrefix(name, "adopt-") {
-		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or of an adoption; give another one with --name", name, name)
+	if name == "consent" || strings.HasSuffix(name, "-journal") || strings.HasSuffix(name, "-timeline") || strings.HasPrefix(name, "adopt-") {
+		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or timeline, or of an adoption; give another one with --name", name, name)
 	}
 	return nil
 }

@@ -89,3 +89,14 @@ func (r *Report) Table() string {
 	}
 	return b.String()
 }
+
+// Names returns the checks that block the plan or warn, as kubectl names objects.
+func (r *Report) Names() []string {
+	names := []string{}
+	for _, c := range r.Checks {
+		if c.Level != check.Pass {
+			names = append(names, "check/"+c.Name)
+		}
+	}
+	return names
+}

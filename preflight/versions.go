@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/sets"
@@ -183,3 +184,8 @@ func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 
 // trialKey is the key of check.Once for the dry run of the set.
 type trialKey struct{}
+
+// Versions returns the versions that the API servers of both sides report now.
+func Versions(ctx context.Context, on clusters.Pair) (map[plans.Side]string, error) {
+	return survey{on}.versions(ctx)
+}

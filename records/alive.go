@@ -17,6 +17,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Sign is the heartbeat of a live orchestrator.
@@ -39,6 +40,9 @@ func (e ErrNoOrchestrator) Error() string {
 	return fmt.Sprintf("no orchestrator in namespace %s has renewed its Lease for %s", e.Namespace, e.Waited)
 }
 
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoOrchestrator) ReasonID() reasons.ID { return reasons.NoOrchestrator }
+
 // ErrOtherVersion reports that an orchestrator and this program cannot read each other's plans.
 type ErrOtherVersion struct {
 	Namespace, Mine string
@@ -52,6 +56,9 @@ func (e ErrOtherVersion) Error() string {
 	}
 	return fmt.Sprintf("the orchestrator in namespace %s (%s) reads plans of version %q, and this stsmigrate (%s) writes %q: %s", e.Namespace, e.Sign.Version, e.Sign.Reads, e.Mine, plans.APIVersion, older)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrOtherVersion) ReasonID() reasons.ID { return reasons.OtherVersion }
 
 // generation compares two API versions by the rules of Kubernetes; it is negative if a is the older one.
 func generation(a, b string) int {

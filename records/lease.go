@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -60,6 +61,9 @@ func (e ErrLeaseTaken) Error() string {
 	return fmt.Sprintf("plan %s is being carried out by %s (seen alive at %s); watch it with `stsmigrate status %s -w`, or, if that process is dead, try again %d seconds after its last sign of life",
 		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, int(e.Lasts.Seconds()))
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrLeaseTaken) ReasonID() reasons.ID { return reasons.CarriedOutElsewhere }
 
 // ErrLeaseLost reports that this process no longer holds the Lease of a plan, or cannot know.
 type ErrLeaseLost struct{ Plan, Why string }

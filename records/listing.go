@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Unreadable is the state of a plan that exists and that this program cannot read.
@@ -26,6 +28,12 @@ type Listed struct {
 	Destination *plans.Ref `json:"destination,omitempty"`
 	// Reason is why a plan is Unreadable.
 	Reason string `json:"reason,omitempty"`
+	// ReasonID names why a plan is blocked or waits, or why it is Unreadable.
+	ReasonID reasons.ID `json:"reasonID,omitempty"`
+	// Holder is the process that carries the plan out now.
+	Holder string `json:"holder,omitempty"`
+	// MaxUnavailable is d.
+	MaxUnavailable string `json:"maxUnavailable,omitempty"`
 }
 
 // Entry is one plan of a list with what is stored of it.
@@ -34,8 +42,6 @@ type Entry struct {
 	// Plan and Journal are nil if they cannot be read.
 	Plan    *plans.Plan
 	Journal *journal.Journal
-	// Holder is the process that works on the plan now, or "".
-	Holder string
 }
 
 // List returns the plans of a namespace, or of all namespaces with "". A plan that cannot be read is
@@ -76,15 +82,16 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 
 // describe reads one plan, and its journal from the same namespace.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Entry {
-	out := Entry{Listed: Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable}}
+	out := Entry{Listed: Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}}
 	var err error
 	if out.Plan, err = planIn(cm); err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	out.Source, out.Destination = &out.Plan.Source, &out.Plan.Destination
+	out.Source, out.Destination, out.MaxUnavailable = &out.Plan.Source, &out.Plan.Destination, strconv.Itoa(int(out.Plan.MaxUnavailable))
 	store := NewStore(home, cm.Namespace, out.Name)
-	if out.Holder, err = store.Holder(ctx, now); err != nil {
+	holder, err := store.Holder(ctx, now)
+	if err != nil {
 		out.Reason = err.Error()
 		return out
 	}
@@ -93,7 +100,8 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 		out.Reason = err.Error()
 		return out
 	}
-	out.Journal, out.State = j, State(out.Plan, j, out.Holder)
+	out.Journal, out.State, out.Holder = j, State(out.Plan, j, holder), holder
+	out.ReasonID, _ = j.Why()
 	return out
 }
 

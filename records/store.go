@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -60,12 +61,18 @@ func (e ErrNoPlan) Error() string {
 	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
 }
 
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoPlan) ReasonID() reasons.ID { return reasons.NoPlan }
+
 // ErrNoJournal reports that the plan is stored and its journal is not.
 type ErrNoJournal struct{ Name types.NamespacedName }
 
 func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist, and nothing is written without it: restore it from a backup, or have it rebuilt from the marks on the objects (stsmigrate recover)", e.Name)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoJournal) ReasonID() reasons.ID { return reasons.NoJournal }
 
 // ErrUnreadable reports that a plan or its journal exists, and that this program cannot read it.
 type ErrUnreadable struct {
@@ -74,6 +81,9 @@ type ErrUnreadable struct {
 }
 
 func (e ErrUnreadable) Error() string { return fmt.Sprintf("ConfigMap %s: %v", e.Name, e.Why) }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrUnreadable) ReasonID() reasons.ID { return reasons.RecordUnreadable }
 
 // Unwrap returns the reason.
 func (e ErrUnreadable) Unwrap() error { return e.Why }
@@ -241,7 +251,7 @@ func (s *Store) Delete(ctx context.Context) error {
 	}
 	var j journal.Journal
 	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
-		return client.IgnoreNotFound(s.remove(ctx, &cm))
+		return s.forget(ctx, true)
 	}
 	return nil // the user may need it
 }
@@ -279,13 +289,13 @@ func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead f
 // forget deletes the record of an ended plan, in the version that was read. The plan goes first: if the
 // process dies in between, a journal is left that records the end and to which plan it belongs.
 func (s *Store) forget(ctx context.Context, journals bool) error {
-	for _, name := range []types.NamespacedName{s.planMap(), s.journalMap()} {
-		if name == s.journalMap() && !journals {
+	for _, name := range []types.NamespacedName{s.planMap(), s.timelineMap(), s.journalMap()} {
+		if name != s.planMap() && !journals {
 			return nil
 		}
 		var cm corev1.ConfigMap
 		err := s.home.Get(ctx, name, &cm)
-		if err == nil {
+		if err == nil && (name != s.timelineMap() || s.holdsTimeline(&cm)) {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -101,7 +102,7 @@ func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observati
 				}), nil
 		}
 		if !m.Stamp.Mine(have) && !Same(from, have) {
-			return plans.Stop(fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
+			return plans.Stop(reasons.DependencyDiffers, fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
 		}
 	}
 	return plans.Done(), nil
@@ -130,7 +131,7 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 			continue
 		}
 		if why := m.Stamp.Barred(have); why != "" {
-			return plans.Stop(fmt.Sprintf("%s %s", d, why)), nil
+			return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", d, why)), nil
 		}
 		if m.To() == plans.Source {
 			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil

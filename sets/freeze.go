@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -50,10 +51,10 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Observation{}, err
 	}
 	if source == nil || source.UID != w.Plan.Seen.SourceUID {
-		return plans.Stop(fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())), nil
+		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())), nil
 	}
 	if (destination != nil) && !w.Plan.Existed() && !m.Stamp.Mine(destination) {
-		return plans.Stop(fmt.Sprintf("%s was created by another writer after the plan was made; make a new plan", w.Plan.Destination.Set())), nil
+		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s was created by another writer after the plan was made; make a new plan", w.Plan.Destination.Set())), nil
 	}
 	undo := saved(source, destination, w.Plan)
 	if s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.Plan.Start, Replicas: w.Plan.Count}, undo); s.Standing != plans.After {
@@ -64,7 +65,7 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 	}
 	if destination == nil {
 		if w.Plan.Existed() {
-			return plans.Stop(fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())), nil
+			return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())), nil
 		}
 		return w.twinned(m, source, undo)
 	}
@@ -75,10 +76,10 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 func (w Steps) twinned(m plans.StepContext, source *appsv1.StatefulSet, undo plans.Undo) (plans.Observation, error) {
 	next, err := DestinationSet(source, w.Plan)
 	if err != nil {
-		return plans.Stop(err.Error() + "; make a new plan"), nil //nolint:nilerr // trying again would not mend it
+		return plans.Stop(reasons.PlanOutdated, err.Error()+"; make a new plan"), nil //nolint:nilerr // trying again would not mend it
 	}
 	if why, err := build.Misstated(w.Plan, source); err != nil || why != "" {
-		return plans.Stop(fmt.Sprintf("plan %s: %s; make a new plan", w.Plan.Name, why)), err
+		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("plan %s: %s; make a new plan", w.Plan.Name, why)), err
 	}
 	m.Stamp.Put(next)
 	plans.MarkSet(next, w.Plan, plans.Destination, plans.Move, m.Saved.With(undo.Saved))
@@ -102,15 +103,15 @@ func saved(source, destination *appsv1.StatefulSet, p *plans.Plan) plans.Undo {
 // starts from, in one write.
 func (w Steps) freezeSet(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, slice plans.Slice, undo plans.Undo) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
-		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
 	}
 	have := plans.SliceOf(set)
 	if have != slice && (side == plans.Source || have.Replicas != 0) {
-		return plans.Stop(fmt.Sprintf("%s has the ordinals %s, expected %s; written by %s; make a new plan", w.Plan.On(side).Set(), have, slice, plans.Writer(set, "spec", "replicas")))
+		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s has the ordinals %s, expected %s; written by %s; make a new plan", w.Plan.On(side).Set(), have, slice, plans.Writer(set, "spec", "replicas")))
 	}
 	if have == slice && m.Stamp.Mine(set) && retentionOf(set) == *retain() {
 		if set.Status.ObservedGeneration < set.Generation {
-			return plans.Wait(Unsettled(w.Plan, side, set))
+			return plans.Wait(reasons.SetUnsettled, Unsettled(w.Plan, side, set))
 		}
 		return plans.Done()
 	}
@@ -166,13 +167,13 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Done(), err
 	}
 	if set.DeletionTimestamp != nil {
-		return plans.Wait(fmt.Sprintf("%s is being deleted", w.Plan.On(side).Set())), nil
+		return plans.Wait(reasons.SetTerminating, fmt.Sprintf("%s is being deleted", w.Plan.On(side).Set())), nil
 	}
 	if _, stop, err := w.guarded(ctx, m, side); err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
-		return plans.Stop(fmt.Sprintf("%s has the ordinals %s, expected none; written by %s", w.Plan.On(side).Set(), slice, plans.Writer(set, "spec", "replicas"))), nil
+		return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s, expected none; written by %s", w.Plan.On(side).Set(), slice, plans.Writer(set, "spec", "replicas"))), nil
 	}
 	if s, err := w.ownFeet(ctx, m); err != nil || s.Standing != plans.After {
 		return s, err
@@ -182,10 +183,10 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Observation{}, err
 	}
 	for name := range pods {
-		return plans.Wait(fmt.Sprintf("pod %s of %s still exists", name, w.Plan.On(side))), nil
+		return plans.Wait(reasons.PodTerminating, fmt.Sprintf("pod %s of %s still exists", name, w.Plan.On(side))), nil
 	}
 	if claim, err := w.ownedClaim(ctx, side, set); err != nil || claim != "" {
-		return plans.Stop(fmt.Sprintf("claim %s is owned by %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.Plan.On(side).Set())), err
+		return plans.Stop(reasons.ClaimOwned, fmt.Sprintf("claim %s is owned by %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.Plan.On(side).Set())), err
 	}
 	return w.remove(side, set, w.Plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left"), nil
 }
@@ -198,7 +199,7 @@ func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observat
 		return plans.Observation{}, err
 	}
 	if why := w.misplaced(m.To(), kept, w.Plan.Ordinals()); why != "" {
-		return plans.Stop(why + "; nothing of the other side is deleted before that"), nil
+		return plans.Stop(reasons.OrdinalsChanged, why+"; nothing of the other side is deleted before that"), nil
 	}
 	if m.To() == plans.Source {
 		return plans.Done(), nil
@@ -207,7 +208,7 @@ func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observat
 	if err != nil || why == "" {
 		return plans.Done(), err
 	}
-	return plans.Wait(why + "; nothing of the source is deleted before that"), nil
+	return plans.Wait(reasons.OrdinalDown, why+"; nothing of the source is deleted before that"), nil
 }
 
 // misplaced describes how the range of a set differs from the one that the plan gives it, or returns "".
@@ -317,7 +318,7 @@ func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Obser
 	}
 	for _, why := range []string{w.misplaced(m.To(), set, w.Plan.Ordinals()), w.misplaced(m.From, lost, plans.Slice{})} {
 		if why != "" {
-			return plans.Stop(why), nil
+			return plans.Stop(reasons.OrdinalsChanged, why), nil
 		}
 	}
 	return w.thawSet(m, m.To(), set, set.DeepCopy(), policyOf), nil
@@ -330,7 +331,7 @@ func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.Statef
 	if have := retentionOf(set); !saved || have == was || have != *retain() {
 		return plans.Done()
 	}
-	return plans.Stop(fmt.Sprintf("%s lost the mark of this plan, and still has the retention policy that the plan gave it (Retain); before the plan it was whenDeleted %s, whenScaled %s: set it back",
+	return plans.Stop(reasons.RetentionChanged, fmt.Sprintf("%s lost the mark of this plan, and still has the retention policy that the plan gave it (Retain); before the plan it was whenDeleted %s, whenScaled %s: set it back",
 		w.Plan.On(side).Set(), was.WhenDeleted, was.WhenScaled))
 }
 
@@ -338,7 +339,7 @@ func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.Statef
 // changed the policy since.
 func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
-		return plans.Stop(fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
 	}
 	if p, ok := m.Saved.Retention[policyOf]; ok && retentionOf(set) == *retain() {
 		next.Spec.PersistentVolumeClaimRetentionPolicy = &p

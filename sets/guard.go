@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -24,19 +25,19 @@ func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side
 	name := w.Plan.On(side).Set()
 	switch {
 	case set != nil && m.Stamp.Barred(set) != "":
-		s = plans.Stop(fmt.Sprintf("%s %s", name, m.Stamp.Barred(set)))
+		s = plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", name, m.Stamp.Barred(set)))
 	case set != nil && set.DeletionTimestamp != nil:
-		s = plans.Stop(fmt.Sprintf("%s is being deleted by another writer; when it is gone, recreate it as it was, and pass --readopt", name))
+		s = plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s is being deleted by another writer; when it is gone, recreate it as it was, and pass --readopt", name))
 	case set != nil && m.Stamp.Mine(set) && (side == plans.Destination || set.UID == m.Saved.Source(w.Plan)):
 		return set, nil, nil
 	case m.Readopt:
 		s, err = w.readopt(ctx, m, side, set)
 	case set == nil:
-		s = plans.Stop(fmt.Sprintf("%s does not exist; its pods and volumes are not touched; recreate it as it was, with the ordinals %s, and pass --readopt", name, w.expects(m, side)))
+		s = plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist; its pods and volumes are not touched; recreate it as it was, with the ordinals %s, and pass --readopt", name, w.expects(m, side)))
 	case side == plans.Source && set.UID != m.Saved.Source(w.Plan):
-		s = plans.Stop(fmt.Sprintf("%s was deleted and recreated (UID %s, expected %s); if its spec is unchanged, pass --readopt", name, set.UID, m.Saved.Source(w.Plan)))
+		s = plans.Stop(reasons.SetMarkLost, fmt.Sprintf("%s was deleted and recreated (UID %s, expected %s); if its spec is unchanged, pass --readopt", name, set.UID, m.Saved.Source(w.Plan)))
 	default:
-		s = plans.Stop(fmt.Sprintf("%s no longer carries the mark of this plan: it was recreated, or another writer replaced its annotations; if its spec is unchanged, pass --readopt", name))
+		s = plans.Stop(reasons.SetMarkLost, fmt.Sprintf("%s no longer carries the mark of this plan: it was recreated, or another writer replaced its annotations; if its spec is unchanged, pass --readopt", name))
 	}
 	return nil, &s, err
 }
@@ -71,10 +72,10 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 		slice = have // the write of the step may have happened
 	}
 	if have != slice && have.Replicas+slice.Replicas > 0 {
-		return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil
+		return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil
 	}
 	if why, err := w.another(m, side, set, other); err != nil || why != "" {
-		return plans.Stop(fmt.Sprintf("%s is not what it was: %s; make it as it was", name, why)), err
+		return plans.Stop(reasons.SetDiffers, fmt.Sprintf("%s is not what it was: %s; make it as it was", name, why)), err
 	}
 	next := set.DeepCopy()
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
@@ -92,11 +93,11 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 // recreated: the source's spec exists nowhere but in the source.
 func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Observation {
 	if side == plans.Source || other == nil {
-		return plans.Stop(fmt.Sprintf("%s does not exist; recreate it as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
+		return plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist; recreate it as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
 	}
 	next, err := DestinationSet(other, w.Plan)
 	if err != nil {
-		return plans.Stop(err.Error())
+		return plans.Stop(reasons.PlanOutdated, err.Error())
 	}
 	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
 	earlier(m.Stamp).Put(next)

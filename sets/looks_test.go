@@ -18,6 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -367,10 +368,10 @@ func TestNothingIsTouchedOfAnOrdinalThatIsInRangeAgain(t *testing.T) {
 	}{
 		{"a write", plans.Release, plans.Write("", plans.Undo{}, nil), false, plans.Before},
 		{"a write, and it is in range again", plans.Release, plans.Write("", plans.Undo{}, nil), true, plans.Conflict},
-		{"a wait that touches nothing", plans.Release, plans.Wait(""), true, plans.During},
+		{"a wait that touches nothing", plans.Release, plans.Wait(reasons.PodNotReady, ""), true, plans.During},
 		{"a proof that it has gone", plans.Vacate, plans.Done(), true, plans.Conflict},
-		{"a wait for a pod that will not go", plans.Vacate, plans.Wait(""), true, plans.Conflict},
-		{"a wait for a node", plans.Vacate, plans.Wait("").Idly(), true, plans.During},
+		{"a wait for a pod that will not go", plans.Vacate, plans.Wait(reasons.PodNotReady, ""), true, plans.Conflict},
+		{"a wait for a node", plans.Vacate, plans.Wait(reasons.PodNotReady, "").Idly(), true, plans.During},
 	} {
 		s := at(c.op, plans.Slice{Start: 2, Replicas: 2}, plans.Slice{Start: 5})
 		left(s)

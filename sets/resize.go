@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -31,7 +32,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 			return w.strange(m.From, set, w.either(m.From, set, m.Ordinals)), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
-			return plans.Wait(Unsettled(w.Plan, m.From, set)), nil
+			return plans.Wait(reasons.SetUnsettled, Unsettled(w.Plan, m.From, set)), nil
 		}
 		return plans.Done(), nil
 	case w.Plan.Slice(m.From, m.Ordinals, true):
@@ -56,24 +57,24 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	}
 	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
 		if retentionOf(set) != *retain() {
-			return plans.Stop(fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
+			return plans.Stop(reasons.RetentionChanged, fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
 				w.Plan.On(side).Set(), plans.Writer(set, "spec", "persistentVolumeClaimRetentionPolicy"))), nil
 		}
 	}
-	down, why, err := w.mayGo(ctx, m, from, to)
-	if err != nil || why != "" {
-		return plans.Wait(why), err
+	down, s, err := w.mayGo(ctx, m, from, to)
+	if err != nil || s.Standing != plans.After {
+		return s, err
 	}
 	m.Down = down
 	if s, err := pdb.Within(w.Plan, w.On)(ctx, m); err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	s, err := storage.Departing(w.Plan, w.On)(ctx, m)
+	s, err = storage.Departing(w.Plan, w.On)(ctx, m)
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, s.Undo.Flight); err != nil || why != "" {
-		return plans.Wait(why), err
+		return plans.Wait(reasons.VolumeAttached, why), err
 	}
 	return w.letGo(ctx, m, from, s.Undo.Flight)
 }
@@ -85,11 +86,11 @@ func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.State
 		return plans.Observation{}, err
 	}
 	if why := w.shared(all, m); why != "" {
-		return plans.Wait(why), nil
+		return plans.Wait(reasons.ClaimMounted, why), nil
 	}
 	for o := range m.Ordinals.All() {
 		if there, err := w.Pod(ctx, m.To(), o); err != nil || there != nil {
-			return plans.Stop(fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), err
+			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), err
 		}
 		for i := range all {
 			if all[i].Name != w.Plan.Pod(o) {
@@ -97,7 +98,7 @@ func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.State
 			}
 			pod, why, err := w.leaves(ctx, m, &all[i])
 			if err != nil || why != "" {
-				return plans.Wait(why), err
+				return plans.Wait(reasons.NodeNotReady, why), err
 			}
 			pod.Ordinal = o
 			flight.Pods = append(flight.Pods, pod)
@@ -182,16 +183,16 @@ func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Obse
 	if why == "" {
 		return s, nil
 	}
-	return plans.Stop(why), nil
+	return plans.Stop(reasons.OrdinalsChanged, why), nil
 }
 
 // take returns the write that adds the wave, if it has left the other side for good and has its volumes here.
 func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
-		return plans.Stop(why), err
+		return plans.Stop(reasons.OrdinalsChanged, why), err
 	}
 	if why, err := w.empty(ctx, m); err != nil || why != "" {
-		return plans.Stop(why), err
+		return plans.Stop(reasons.BindingBroken, why), err
 	}
 	if s, err := storage.Detached(ctx, w.Plan, w.On, m); err != nil || s.Standing != plans.After {
 		return s.In(plans.HandingOver).Idly(), err
@@ -226,7 +227,7 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 
 // comes waits for a pod. A pod that exists depends on its scheduler, its node and its application.
 func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
-	s := plans.Wait(fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
+	s := plans.Wait(reasons.PodNotReady, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
 	s.Idle = pod != nil
 	return s
 }
@@ -310,7 +311,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 			return plans.Observation{}, err
 		}
 		if why := w.again(m.From, set, m.Ordinals); why != "" {
-			return plans.Stop(why), nil
+			return plans.Stop(reasons.OrdinalsChanged, why), nil
 		}
 		return s, nil
 	}
@@ -325,7 +326,7 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			return plans.Observation{}, err
 		}
 		if pod != nil && !metav1.IsControlledBy(pod, set) {
-			return plans.Stop(fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.Plan.On(m.To()))), nil
+			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.Plan.On(m.To()))), nil
 		}
 		if Ready(pod) != "" {
 			return w.comes(m, o, pod), nil
@@ -338,15 +339,20 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			return plans.Observation{}, err
 		}
 		if set.Status.ObservedGeneration < set.Generation || tally.early > 0 {
-			return plans.Wait(fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
+			return plans.Wait(reasons.PodNotAvailable, fmt.Sprintf("%s of %s is Ready, waiting until it is available (minReadySeconds %d)", w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()), set.Spec.MinReadySeconds)).Idly(), nil
 		}
 	}
 	for o := range m.Ordinals.All() {
 		if why, err := dns.Missing(ctx, w.Plan, w.On, m.To(), pods[o], o); err != nil || why != "" {
-			return plans.Wait(why), err
+			return plans.Wait(reasons.NameNotPublished, why), err
 		}
 	}
-	return plans.Done(), nil
+	done := plans.Done()
+	done.Nodes = map[int32]string{}
+	for o, pod := range pods {
+		done.Nodes[o] = pod.Spec.NodeName
+	}
+	return done, nil
 }
 
 // resize returns the write that gives a side its range with or without the wave: start and
@@ -366,7 +372,7 @@ func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.Stateful
 // strange stops at a range that neither we nor the plan can explain (S12).
 func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string) plans.Observation {
 	have := plans.SliceOf(set)
-	return plans.Stop(fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
+	return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
 		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
 }
 

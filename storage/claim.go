@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // take creates the claim of the side that takes over, with its fixed name and its volumeName set. It then
@@ -26,29 +28,34 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if claim == nil {
 		return v.makeClaim(m, vol, v.claim(vol), pv)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
-		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", claim.Name, why)), nil
 	}
 	return v.inspect(m, claim, pv), nil
 }
 
-// makeClaim creates the claim that a volume is reserved for.
+// makeClaim creates the claim that a volume is reserved for. BEFORE that, the binder must have seen the volume as
+// reserved, which its phase shows: a claim that the binder sees earlier than its volume is looked at again only when
+// the binder lists everything again, after 15 seconds.
 func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	to := m.To()
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.Plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
-		return plans.Stop(fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.Plan.On(to))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.Plan.On(to))), nil
+	}
+	if phase := pv.Status.Phase; phase != corev1.VolumeAvailable {
+		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s is %s; waiting for the binder to see that it is reserved for claim %s of %s", pv.Name, cmp.Or(phase, "new"), name, v.Plan.On(to))), nil
 	}
 	next, err := ClaimFrom(pv, v.Plan.On(to).Namespace)
 	if err != nil {
-		return plans.Stop(err.Error()), nil
+		return plans.Stop(reasons.VolumeMarkLost, err.Error()), nil
 	}
 	whole, err := savedClaim(pv)
 	if err != nil {
@@ -65,13 +72,13 @@ func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim,
 	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 	switch {
 	case claim.Spec.VolumeName != pv.Name:
-		return plans.Stop(fmt.Sprintf("claim %s of %s names volume %q, expected %s; delete the claim if it is not needed", claim.Name, to, claim.Spec.VolumeName, pv.Name))
+		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s names volume %q, expected %s; delete the claim if it is not needed", claim.Name, to, claim.Spec.VolumeName, pv.Name))
 	case !m.Stamp.Mine(claim) && !together:
-		return plans.Stop(fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, to))
+		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, to))
 	case claim.DeletionTimestamp != nil:
-		return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by another writer", claim.Name, to))
+		return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer", claim.Name, to))
 	case claim.Status.Phase == corev1.ClaimLost:
-		return plans.Stop(fmt.Sprintf("claim %s of %s is Lost; its volume is %s", claim.Name, to, pv.Name))
+		return plans.Stop(reasons.BindingBroken, fmt.Sprintf("claim %s of %s is Lost; its volume is %s", claim.Name, to, pv.Name))
 	case claim.Status.Phase != corev1.ClaimBound || !together:
 		return v.unbound(claim, m.To())
 	}
@@ -85,5 +92,5 @@ func pending(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Observation {
-	return plans.Wait(fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.Plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
+	return plans.Wait(reasons.ClaimNotBound, fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.Plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -45,11 +46,11 @@ func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 func (v mover) departing(ctx context.Context, m plans.StepContext, template string, ordinal int32) (vol plans.Volume, s plans.Observation, err error) {
 	claim, pv, why, err := v.bound(ctx, m.From, template, ordinal)
 	if err != nil || why != "" {
-		return vol, plans.Stop(why), err
+		return vol, plans.Stop(reasons.BindingBroken, why), err
 	}
 	vol = plans.Volume{Ordinal: ordinal, Template: template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(v.Plan, pv)}
 	if kept := KeptBy(claim); kept != "" {
-		return vol, plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s; no pod is scaled down until that is removed", claim.Name, v.Plan.On(m.From), kept)), nil
+		return vol, plans.Wait(reasons.ClaimKept, fmt.Sprintf("claim %s of %s is kept by %s; no pod is scaled down until that is removed", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
 	if owner := owned(v.Plan, claim); owner != nil {
 		return vol, *owner, nil
@@ -79,19 +80,19 @@ func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.Pers
 	why := v.unsafe(pv, vol)
 	switch {
 	case m.Stamp.Barred(pv) != "":
-		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, m.Stamp.Barred(pv)))
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, m.Stamp.Barred(pv)))
 	case why == "" && v.marked(m, pv):
 		return plans.Done()
 	case m.Readopt && pv.DeletionTimestamp == nil:
 		s, err := v.retain(ctx, m, claim, pv)
 		if err != nil {
-			return plans.Stop(err.Error())
+			return plans.Stop(reasons.VolumeMarkLost, err.Error())
 		}
 		return s
 	case why != "":
-		return plans.Stop(why)
+		return plans.Stop(reasons.VolumeUnsafe, why)
 	}
-	return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name))
+	return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name))
 }
 
 // marked reports whether a volume carries all its annotations: the plan that owns it, its policy, and the
@@ -110,11 +111,11 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 	case err != nil || there == nil:
 		return plans.Done(), err
 	case there.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); no pod is scaled down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
+		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); no pod is scaled down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
-		return plans.Stop(fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
+		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
 	case !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources):
-		return plans.Stop(fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
+		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
 			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
 	}
 	pods, err := v.EveryPod(ctx, m.To())
@@ -122,7 +123,7 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Observation{}, err
 	}
 	if users := Users(pods, there.Name); users != "" {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), nil
+		return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), nil
 	}
 	return plans.Done(), nil
 }
@@ -141,22 +142,22 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 		if to == plans.Destination || v.Plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
 			return plans.Done(), nil // Reserve creates it
 		}
-		return plans.Stop(fmt.Sprintf("volume %s of the %s is gone, and its fields cannot be derived from the volume object of the other side; recreate it", vol.Name, to)), nil
+		return plans.Stop(reasons.VolumeUnsafe, fmt.Sprintf("volume %s of the %s is gone, and its fields cannot be derived from the volume object of the other side; recreate it", vol.Name, to)), nil
 	}
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(fmt.Sprintf("on the %s, %s", to, why)), nil
+		return plans.Stop(reasons.VolumeUnsafe, fmt.Sprintf("on the %s, %s", to, why)), nil
 	}
 	switch {
 	case m.Stamp.Barred(pv) != "":
-		return plans.Stop(fmt.Sprintf("volume %s on the %s %s", pv.Name, to, m.Stamp.Barred(pv))), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s on the %s %s", pv.Name, to, m.Stamp.Barred(pv))), nil
 	case !v.named(pv.Spec.ClaimRef, to, vol):
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.Plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	case v.marked(m, pv):
 		return plans.Done(), nil
 	case m.Readopt:
 		return v.remark(m, pv, own), nil
 	}
-	return plans.Stop(fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name, to)), nil
+	return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s on the %s no longer carries the marks of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name, to)), nil
 }
 
 // remark restores the marks of a volume, and its saved claim from the object of the other cluster.

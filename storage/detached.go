@@ -12,6 +12,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Detached checks that the volumes of a wave are still detached on the side that released them. Vacate has
@@ -91,7 +92,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 		for _, a := range still {
 			off, err := v.off(ctx, side, flight, a)
 			if err != nil || !off {
-				return plans.Wait(a.String()), err
+				return plans.Wait(reasons.VolumeAttached, a.String()), err
 			}
 		}
 	}

@@ -68,6 +68,10 @@ func TestAVolumeMovesUnderAnotherDriverName(t *testing.T) {
 	if there.Spec.CSI.Driver != "ebs.csi.eks.amazonaws.com" || there.Spec.CSI.VolumeHandle != "vol-1" || there.Annotations[provisionedBy] != "ebs.csi.eks.amazonaws.com" {
 		t.Errorf("driver %s, handle %s, made by %s", there.Spec.CSI.Driver, there.Spec.CSI.VolumeHandle, there.Annotations[provisionedBy])
 	}
+	there.Status.Phase = corev1.VolumeAvailable
+	if err := on[plans.Destination].Status().Update(t.Context(), there); err != nil {
+		t.Fatal(err)
+	}
 	if s := carry(t, p, on, at(plans.Claim, flying("ebs.csi.aws.com^vol-1")), 0); s.Standing != plans.Before {
 		t.Errorf("its claim: %s: %s", s.Standing, s.Reason)
 	}

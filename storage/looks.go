@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // mover executes the storage steps of one plan. Its clients read live.
@@ -46,7 +47,7 @@ func (v mover) perVolume(look one) plans.Look {
 			return plans.Done(), nil // it never left
 		}
 		if !m.InFlight() {
-			return plans.Stop(unknown(m)), nil
+			return plans.Stop(reasons.JournalIncomplete, unknown(m)), nil
 		}
 		parts := make([]plans.Observation, len(m.Flight.Volumes))
 		for i, vol := range m.Flight.Volumes {

@@ -55,6 +55,9 @@ func volume(namespace string, uid types.UID, change ...func(*corev1.PersistentVo
 	ref := RefTo(namespace, "data-web-4", uid)
 	pv.Spec.ClaimRef = &ref
 	pv.Status.Phase = corev1.VolumeReleased
+	if uid == "" {
+		pv.Status.Phase = corev1.VolumeAvailable
+	}
 	for _, f := range change {
 		f(pv)
 	}
@@ -292,7 +295,7 @@ func TestRelease(t *testing.T) {
 		{name: "waits for pods that mount the claim", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound), pod("backup", "b", "data-web-4")}, want: plans.During, reason: "mounted by pod backup"},
 		{name: "stops at another claim of that name", moment: at(plans.Release), world: []client.Object{claimIn("shop", "new"), volume("shop", "old")}, want: plans.Conflict, reason: "is not the claim that this plan releases"},
 		{name: "stops when somebody else deleted the claim", moment: at(plans.Release, notBegun), world: []client.Object{volume("shop", "old")}, want: plans.Conflict, reason: "was deleted by another writer"},
-		{name: "waits for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", isBound)}, want: plans.During, reason: "waiting for the binder"},
+		{name: "does not wait for the binder", moment: at(plans.Release), world: []client.Object{volume("shop", "old", isBound)}, want: plans.After},
 		{name: "is done when the volume is Released", moment: at(plans.Release), world: []client.Object{volume("shop", "old")}, want: plans.After},
 		{name: "stops at a volume that is another disk", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, otherDisk)}, want: plans.Conflict, reason: "has handle disk.example.com^vol-2, expected " + disk},
 		{name: "stops at a volume that is being deleted", moment: at(plans.Release), world: []client.Object{claimIn("shop", "old"), volume("shop", "old", isBound, deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},
@@ -337,6 +340,7 @@ func TestClaim(t *testing.T) {
 	pending := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
 	other := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
 	lost := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }
+	unseen := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
 	ofAnother := func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "data-web-3" }
 	check(t, []row{
 		{
@@ -349,6 +353,7 @@ func TestClaim(t *testing.T) {
 				}
 			},
 		},
+		{name: "waits until the binder has seen the volume as reserved", moment: at(plans.Claim), world: []client.Object{volume("mall", "", unseen)}, want: plans.During, reason: "waiting for the binder"},
 		{name: "waits until it is bound", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new", marked("web-abc/1/20"), pending)}, want: plans.During, reason: "Pending"},
 		{name: "is done when both name each other", moment: at(plans.Claim), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", marked("web-abc/1/20"))}, want: plans.After},
 		{name: "stops at a claim of a stranger", moment: at(plans.Claim), world: []client.Object{volume("mall", ""), claimIn("mall", "new")}, want: plans.Conflict, reason: "was not created by this plan"},

@@ -193,6 +193,9 @@ func (p *page) bind() {
 			})
 			if at < 0 {
 				pv.Status.Phase = corev1.VolumeReleased
+				if ref.UID == "" {
+					pv.Status.Phase = corev1.VolumeAvailable
+				}
 			} else {
 				claim := &claims[at]
 				if claim.UID == "" {

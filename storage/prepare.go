@@ -24,7 +24,7 @@ func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 				case err != nil || s.Standing == plans.Conflict:
 					return s, err
 				case s.Standing != plans.After: // Shrink waits for it too, or writes what the user has vouched for
-					return plans.Wait(s.Reason), nil
+					return plans.Wait(s.ID, s.Reason), nil
 				}
 				if s, err = v.reserve(ctx, m, vol); err == nil && s.Standing == plans.After {
 					s, err = v.take(ctx, m, vol)

@@ -33,6 +33,7 @@ func TestAWaveIsPreparedWhileItIsUp(t *testing.T) {
 	}
 	checkLook(t, []row{
 		prepares("the volume comes first", plans.Before, "create volume pv-1"),
+		prepares("then the binder has seen it", plans.During, "waiting for the binder", volume("mall", "", func(pv *corev1.PersistentVolume) { pv.Status.Phase = "" })),
 		prepares("then the claim", plans.Before, "create claim data-web-4", volume("mall", "")),
 		prepares("then the binder", plans.During, "is Pending", volume("mall", ""), claimIn("mall", "new", ours, unbound)),
 		prepares("and that is all", plans.After, "", volume("mall", "new", isBound), claimIn("mall", "new", ours)),
@@ -128,6 +129,6 @@ func TestAClaimThatGoesIsWaitedForAsLongAsAPodMountsIt(t *testing.T) {
 		releases("a stranger mounts it", apart, plans.During, "is being deleted", claimIn("shop", "old", going), pod("backup", "b", "data-web-4")),
 		releases("it is gone", apart, plans.After, ""),
 		releases("in one cluster its end is needed", rebind, plans.During, "is being deleted", claimIn("shop", "old", going)),
-		releases("and so is that of the binding", rebind, plans.During, "waiting for the binder"),
+		releases("and not that of the binding", rebind, plans.After, ""),
 	})
 }

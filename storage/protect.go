@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -19,7 +20,7 @@ func (v mover) protect(ctx context.Context, m plans.StepContext) (plans.Observat
 			return plans.Observation{}, err
 		}
 		if reason != "" {
-			return plans.Stop(reason), nil
+			return plans.Stop(reasons.BindingBroken, reason), nil
 		}
 		if s := owned(v.Plan, claim); s != nil {
 			return *s, nil
@@ -40,10 +41,10 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observatio
 	var found *plans.Observation
 	for _, o := range claim.OwnerReferences {
 		if (!plans.IsSet(o.Kind) || o.Name != p.Source.Name) && o.Kind != "Pod" {
-			s := plans.Stop(fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
+			s := plans.Stop(reasons.ClaimOwned, fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
 			return &s
 		}
-		s := plans.Wait(fmt.Sprintf("claim %s: waiting for the controller of the set to remove its owner reference", claim.Name))
+		s := plans.Wait(reasons.ClaimReferenced, fmt.Sprintf("claim %s: waiting for the controller of the set to remove its owner reference", claim.Name))
 		found = &s
 	}
 	return found
@@ -52,7 +53,7 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observatio
 // retain returns the write that protects a volume, or Done if it is protected already.
 func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if why := m.Stamp.Barred(pv); why != "" {
-		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	manifest, err := wholeManifest(ctx, v.On[m.From], claim)
 	if err != nil {
@@ -60,7 +61,7 @@ func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 	}
 	if was := pv.Annotations[plans.ClaimAnnotation]; m.From == plans.Destination && (was != "" || !m.Readopt) { // the claim was created from the saved manifest
 		if manifest, err = Changed(was, manifest); err != nil {
-			return plans.Stop(fmt.Sprintf("annotation %s of volume %s is no longer a valid claim, and the source's claim could not be recreated: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
+			return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("annotation %s of volume %s is no longer a valid claim, and the source's claim could not be recreated: put it back (%s)", plans.ClaimAnnotation, pv.Name, err)), nil
 		}
 	}
 	_, saved := pv.Annotations[plans.PolicyAnnotation]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -34,18 +35,18 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 		// This is the claim of the side that was only about to take the ordinal. Nothing ran on it; the UID
 		// to delete is its own.
 		if !m.Stamp.Mine(claim) {
-			return plans.Stop(fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, v.Plan.On(m.From))), nil
+			return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, v.Plan.On(m.From))), nil
 		}
 		vol.Claim = claim.UID
 	}
 	if claim.UID != vol.Claim {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is not the claim that this plan releases (UID %s, expected %s); find out what created it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
+		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s is not the claim that this plan releases (UID %s, expected %s); find out what created it", claim.Name, v.Plan.On(m.From), claim.UID, vol.Claim)), nil
 	}
 	if claim.DeletionTimestamp != nil {
 		return v.going(ctx, m, claim)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
-		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", claim.Name, why)), nil
 	}
 	return v.letGo(ctx, m, vol, claim)
 }
@@ -58,19 +59,16 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	}
 	name := v.claim(vol)
 	if !m.Began && m.From == plans.Source { // during an abort, this claim is not needed again
-		return plans.Stop(fmt.Sprintf("claim %s of %s was deleted by another writer; its volume %s is protected, `abort` recreates the claim", name, v.Plan.On(m.From), vol.Name)), nil
+		return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s was deleted by another writer; its volume %s is protected, `abort` recreates the claim", name, v.Plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
-	if pv.Status.Phase == corev1.VolumeBound && v.Plan.OneCluster() { // the other cluster has an object of its own
-		return plans.Wait(fmt.Sprintf("volume %s: waiting for the binder to see that claim %s is gone", vol.Name, name)), nil
-	}
-	return plans.Done(), nil
+	return plans.Done(), nil // whether the binder has seen it or not: its next write to the volume fails if Reserve was faster
 }
 
 // unsafe returns the reason why nothing about a volume may be changed, or "". The volume is not the promised
@@ -94,20 +92,20 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 // saved, then the deletion.
 func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), err
+		return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is still mounted by pod %s; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), err
 	}
 	if kept := KeptBy(claim); kept != "" { // a deletion cannot be undone, and abort would wait for the finalizer too
-		return plans.Wait(fmt.Sprintf("claim %s of %s is kept by %s, and is deleted only after that is removed; abort returns the ordinal together with the claim", claim.Name, v.Plan.On(m.From), kept)), nil
+		return plans.Wait(reasons.ClaimKept, fmt.Sprintf("claim %s of %s is kept by %s, and is deleted only after that is removed; abort returns the ordinal together with the claim", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
 	pv, err := v.volumeOf(clusters.Live(ctx), m.From, vol.Name) // the last look before the claim goes (S4)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if !m.Stamp.Mine(pv) { // the user's own policy, saved on the volume, would be lost
-		return plans.Stop(fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
+		return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
 	}
 	if m.From == plans.Source || !m.Reversed { // otherwise nothing ran on it
 		if s, err := v.retain(ctx, m, claim, pv); err != nil || s.Standing != plans.After {
@@ -139,16 +137,16 @@ func (v mover) going(ctx context.Context, m plans.StepContext, claim *corev1.Per
 // terminating waits for our deletion. A pod that mounts the claim delays it.
 func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if time.Since(claim.DeletionTimestamp.Time) < bindingGrace {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
+		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
 	}
 	users, err := v.users(ctx, m.From, claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	if users == "" {
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
+		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), nil
 	}
-	return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), nil
+	return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), nil
 }
 
 // users names the pods, in any phase, that mount a claim.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -24,10 +25,10 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 		return v.reimport(ctx, m, vol)
 	}
 	if why := v.unsafe(pv, vol); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if why := m.Stamp.Barred(pv); why != "" || !m.Stamp.Mine(pv) {
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is not protected by this plan %s", pv.Name, to, why)), nil
+		return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s on the %s is not protected by this plan %s", pv.Name, to, why)), nil
 	}
 	if s, err := v.learn(ctx, m, vol, pv); err != nil || s.Standing != plans.After {
 		return s, err
@@ -35,16 +36,16 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	ref := pv.Spec.ClaimRef
 	switch {
 	case ref == nil:
-		return plans.Stop(fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	case v.named(ref, to, vol):
 		if why, err := v.astray(ctx, m, vol); err != nil || why != "" {
-			return plans.Stop(why), err
+			return plans.Stop(reasons.VolumeUnsafe, why), err
 		}
 		return v.reserved(ctx, m, vol, pv)
 	case v.Plan.OneCluster() && v.named(ref, m.From, vol):
 		return v.swap(ctx, m, vol, pv)
 	default:
-		return plans.Stop(fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
 	}
 }
 
@@ -84,7 +85,7 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if claim != nil && claim.DeletionTimestamp != nil {
 		// This is our own deletion, in progress when the plan was reversed. The claim must be gone before it
 		// can be recreated.
-		return plans.Wait(fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
+		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
 	}
 	if uid := pv.Spec.ClaimRef.UID; uid == "" || uid == uidOf(claim) {
 		return plans.Done(), nil
@@ -99,7 +100,7 @@ func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, 
 		return plans.Observation{}, err
 	}
 	if claim != nil {
-		return plans.Stop(fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.Plan.On(m.From), pv.Name)), nil
+		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.Plan.On(m.From), pv.Name)), nil
 	}
 	return v.point(m, vol, pv), nil
 }
@@ -130,11 +131,11 @@ func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Observation{}, err
 	}
 	if why := v.kept(m, vol, held); why != "" {
-		return plans.Stop(why), nil
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), ""))
 	if err != nil || why != "" {
-		return plans.Stop(why), err
+		return plans.Stop(reasons.VolumeNotTranslated, why), err
 	}
 	sign(m, vol, next)
 	v.label(next)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -24,7 +25,7 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 			continue // never protected: there is no volume to return
 		}
 		if claim.DeletionTimestamp != nil {
-			return plans.Stop(fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
+			return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
 		}
 		for _, look := range []func(context.Context, plans.StepContext, *corev1.PersistentVolumeClaim) (plans.Observation, error){
 			v.late, v.forget, v.unmarkClaim, v.restore,
@@ -74,22 +75,22 @@ func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 // dropVolume deletes a volume object that is Retain, while another object for the same disk is kept.
 func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
 	if kept == nil || !sameDisk(kept, old) {
-		return plans.Stop(fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
+		return plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
 	}
 	switch {
 	case kept.DeletionTimestamp != nil:
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From)), nil
+		return plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From)), nil
 	case old.DeletionTimestamp != nil:
-		return plans.Wait(fmt.Sprintf("volume %s on the %s is being deleted (finalizers %s)", old.Name, m.From, strings.Join(old.Finalizers, ", "))), nil
+		return plans.Wait(reasons.VolumeTerminating, fmt.Sprintf("volume %s on the %s is being deleted (finalizers %s)", old.Name, m.From, strings.Join(old.Finalizers, ", "))), nil
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
+		return plans.Stop(reasons.VolumeNotRetained, fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting it would destroy the disk; set it to Retain", old.Name, m.From, old.Spec.PersistentVolumeReclaimPolicy)), nil
 	case old.Status.Phase == corev1.VolumeBound:
 		if taker, err := v.Claim(ctx, m.From, claim); err != nil || taker == nil || taker.DeletionTimestamp != nil {
-			return plans.Wait(fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
+			return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s on the %s: waiting for the binder to see that its claim is gone", old.Name, m.From)), err
 		}
-		return plans.Stop(fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s on the %s is Bound, expected Released: find out which claim took it", old.Name, m.From)), nil
 	case m.Stamp.Barred(old) != "":
-		return plans.Stop(fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], old) }), nil
@@ -108,7 +109,7 @@ func (v mover) unmarkClaim(ctx context.Context, m plans.StepContext, claim *core
 		return plans.Done(), nil
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
-		return plans.Stop(fmt.Sprintf("claim %s %s", claim.Name, why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", claim.Name, why)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {
@@ -134,13 +135,13 @@ func (v mover) restore(ctx context.Context, m plans.StepContext, claim *corev1.P
 		return plans.Done(), nil
 	}
 	if why := m.Stamp.Barred(pv); why != "" {
-		return plans.Stop(fmt.Sprintf("volume %s %s", pv.Name, why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}
 	if pv.DeletionTimestamp != nil {
-		return plans.Stop(fmt.Sprintf("volume %s is being deleted by another writer: it stays at Retain, so that its disk outlives it", pv.Name)), nil
+		return plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s is being deleted by another writer: it stays at Retain, so that its disk outlives it", pv.Name)), nil
 	}
 	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
-		return plans.Stop(fmt.Sprintf("volume %s and claim %s do not name each other, expected them bound; the volume is left at Retain", pv.Name, claim.Name)), nil
+		return plans.Stop(reasons.BindingBroken, fmt.Sprintf("volume %s and claim %s do not name each other, expected them bound; the volume is left at Retain", pv.Name, claim.Name)), nil
 	}
 	next := pv.DeepCopy()
 	if policy := pv.Annotations[plans.PolicyAnnotation]; policy != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -25,10 +26,10 @@ func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observatio
 			return plans.Observation{}, err
 		}
 		if held == nil || claim == nil || held.Spec.ClaimRef == nil || held.Spec.ClaimRef.UID != claim.UID {
-			return plans.Stop(fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.Plan.Source, s.Volume)), nil
+			return plans.Stop(reasons.BindingBroken, fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", s.Claim, v.Plan.Source, s.Volume)), nil
 		}
 		if handle, _ := Handle(held); !Means(held, s.Handle) {
-			return plans.Stop(fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
+			return plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s has handle %s, expected %s", held.Name, handle, s.Handle)), nil
 		}
 		if observed, err := v.retain(ctx, m, claim, held); err != nil || observed.Standing != plans.After {
 			return observed, err
@@ -47,7 +48,7 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 	if pv == nil {
 		next, err := v.twice(s, held)
 		if err != nil {
-			return plans.Stop(err.Error()), nil
+			return plans.Stop(reasons.VolumeNotTranslated, err.Error()), nil
 		}
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("destination: create volume %s for shared disk %s", name, s.Handle), plans.Undo{},
@@ -56,7 +57,7 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 			}), nil
 	}
 	if !m.Stamp.Mine(pv) || m.Stamp.Barred(pv) != "" {
-		return plans.Stop(fmt.Sprintf("volume %s on the destination was not created by this plan; delete it if it is not needed (reclaim policy Retain first)", name)), nil
+		return plans.Stop(reasons.VolumeForeign, fmt.Sprintf("volume %s on the destination was not created by this plan; delete it if it is not needed (reclaim policy Retain first)", name)), nil
 	}
 	claim, err := v.Claim(ctx, plans.Destination, s.Claim)
 	if err != nil {
@@ -99,7 +100,7 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 			return observed, err
 		}
 		if kept == nil {
-			return plans.Stop(fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.Plan.On(m.To()), name[m.To()])), nil
+			return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.Plan.On(m.To()), name[m.To()])), nil
 		}
 		if observed, err := v.unmarkClaim(ctx, m, kept); err != nil || observed.Standing != plans.After {
 			return observed, err
@@ -135,10 +136,10 @@ func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1
 		return v.terminating(ctx, m, claim)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
-		return plans.Stop(fmt.Sprintf("claim %s of %s %s", claim.Name, v.Plan.On(m.From), why)), nil
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s of %s %s", claim.Name, v.Plan.On(m.From), why)), nil
 	}
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Stop(fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
+		return plans.Stop(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
 	}
 	if claim.Spec.VolumeName != "" {
 		pv, err := v.volumeOf(clusters.Live(ctx), m.From, claim.Spec.VolumeName)
@@ -146,7 +147,7 @@ func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1
 			return plans.Observation{}, err
 		}
 		if pv != nil && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-			return plans.Stop(fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting its claim %s would destroy the disk; set it to Retain", pv.Name, m.From, pv.Spec.PersistentVolumeReclaimPolicy, claim.Name)), nil
+			return plans.Stop(reasons.VolumeNotRetained, fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting its claim %s would destroy the disk; set it to Retain", pv.Name, m.From, pv.Spec.PersistentVolumeReclaimPolicy, claim.Name)), nil
 		}
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{},

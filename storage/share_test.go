@@ -34,7 +34,10 @@ func mediaVolume(namespace string, uid types.UID, change ...func(*corev1.Persist
 		panic(err)
 	}
 	return volume(namespace, uid, append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
-		pv.Spec.ClaimRef.Name, pv.Status.Phase = media, corev1.VolumeBound
+		pv.Spec.ClaimRef.Name = media
+		if uid != "" {
+			pv.Status.Phase = corev1.VolumeBound
+		}
 		pv.Annotations[plans.ClaimAnnotation] = manifest
 	}}, change...)...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // vacate is the gate between the two sides (S1). For each ordinal of the wave it proves, in this order: the
@@ -22,7 +23,7 @@ func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observati
 		return v.neverRan(ctx, m)
 	}
 	if !m.InFlight() {
-		return plans.Stop(unknown(m)), nil
+		return plans.Stop(reasons.JournalIncomplete, unknown(m)), nil
 	}
 	flight := *m.Flight
 	flight.Pods = slices.Clone(flight.Pods)
@@ -95,7 +96,7 @@ func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flig
 		if pod.DeletionTimestamp != nil {
 			return v.leaving(m, pod), nil
 		}
-		return plans.Stop(fmt.Sprintf("pod %s of %s was recreated after it left the set's range, and not by the set; find out what created it and delete it", pod.Name, v.Plan.On(m.From))), nil
+		return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s was recreated after it left the set's range, and not by the set; find out what created it and delete it", pod.Name, v.Plan.On(m.From))), nil
 	}
 	flight.Put(v.noted(pod, known))
 	return v.leaving(m, pod), nil
@@ -116,9 +117,9 @@ func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 // leaving waits for an existing pod to be deleted.
 func (v mover) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
 	if pod.DeletionTimestamp == nil {
-		return plans.Wait(fmt.Sprintf("pod %s of %s will be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
+		return plans.Wait(reasons.PodTerminating, fmt.Sprintf("pod %s of %s will be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
 	}
-	return plans.Wait(fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.Plan.On(m.From))).Idly()
+	return plans.Wait(reasons.PodTerminating, fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.Plan.On(m.From))).Idly()
 }
 
 func (v mover) ofSet(pod *corev1.Pod, side plans.Side) bool {
@@ -161,12 +162,12 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 	case vouched:
 		pod.Stopped = fmt.Sprintf("node %s is permanently gone, as the user has confirmed (--node-gone)", pod.Node)
 	case node == nil || pod.NodeUID != "" && node.UID != pod.NodeUID:
-		return plans.Stop(fmt.Sprintf("node %s, where %s ran, no longer exists, so the end of its containers cannot be proven; make sure that the machine is off, and confirm it with --node-gone %s",
+		return plans.Stop(reasons.NodeGone, fmt.Sprintf("node %s, where %s ran, no longer exists, so the end of its containers cannot be proven; make sure that the machine is off, and confirm it with --node-gone %s",
 			pod.Node, name, pod.Node)), nil
 	case outOfService(node):
 		pod.Stopped = fmt.Sprintf("node %s is out of service (taint %s)", node.Name, corev1.TaintNodeOutOfService)
 	default:
-		return plans.Wait(fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and confirm it: taint the node with %s, or use --node-gone %s",
+		return plans.Wait(reasons.NodeNotReady, fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and confirm it: taint the node with %s, or use --node-gone %s",
 			node.Name, name, corev1.TaintNodeOutOfService, node.Name)), nil
 	}
 	return plans.Done(), nil
@@ -195,7 +196,7 @@ func unused(node *corev1.Node, volumes []plans.Volume) plans.Observation {
 	for _, vol := range volumes {
 		for _, used := range node.Status.VolumesInUse {
 			if name, ok := strings.CutPrefix(string(used), "kubernetes.io/csi/"); ok && (SameDisk(name, vol.Handle) || strings.HasSuffix(name, "/"+vol.Handle)) {
-				return plans.Wait(fmt.Sprintf("volume %s is still in use on node %s", vol.Name, node.Name))
+				return plans.Wait(reasons.VolumeInUse, fmt.Sprintf("volume %s is still in use on node %s", vol.Name, node.Name))
 			}
 		}
 	}

@@ -26,7 +26,7 @@ adopts them: pods, claims and revisions stay as they are. What was is kept in a 
 from before the first write until the end; the same command continues after an interruption.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, set, err := a.typedSet(args[0])
+			at, set, err := a.reach.Typed(args[0])
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -186,7 +187,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
 		return nil
 	}
-	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, SkipGates: a.skipGates, Assurance: a.word})
+	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
 	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
@@ -212,8 +213,9 @@ func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
 	case err != nil:
 		line = "will try again: " + oneLine(err.Error())
 	case p.Overdue:
+		line = reasons.Tagged(p.ID, p.Reason)
 	case p.Kind == engine.Waiting:
-		line = "waiting: " + p.Reason
+		line = "waiting: " + reasons.Tagged(p.ID, p.Reason)
 	case p.Kind == engine.Advanced && p.Step.Op == plans.Vacate:
 		line = "free: pod and volumes have left the " + string(p.Step.From)
 		if p.Reason != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
@@ -32,7 +33,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 			if err != nil {
 				return err
 			}
-			if err := a.print(report, report.Table); err != nil {
+			if err := a.show(output.Document{Value: report, Text: report.Table, Names: report.Names()}); err != nil {
 				return err
 			}
 			if len(report.Failed()) > 0 {

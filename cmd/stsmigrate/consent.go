@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
@@ -40,13 +41,13 @@ it may create no others. It is for the administrator of the cluster, who knows w
 			if lasts <= 0 {
 				return fmt.Errorf("--for is %s: expected a time such as 720h", lasts)
 			}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks, error) {
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				if cluster {
 					all, err := clusterConsent(ctx, r, side)
-					return all, remarks{}, err
+					return all, remarks.Remarks{}, err
 				}
 				all, err := consents(ctx, r, side, a.now().Add(lasts))
-				return all, remarks{}, err
+				return all, remarks.Remarks{}, err
 			})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -70,7 +71,11 @@ func TestThePrintedAddressShowsThePlans(t *testing.T) {
 		t.Fatalf("%s is not shown: %v", want, rows.Err())
 	}
 	until(`"plan":"web"`)
-	if err := records.NewStore(on, "mall", p.Name).Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch = 1; j.Block("a claim is in the way"); return nil }); err != nil {
+	if err := records.NewStore(on, "mall", p.Name).Change(t.Context(), p, func(j *journal.Journal) error {
+		j.Epoch = 1
+		j.Block(reasons.SetDiffers, "a claim is in the way")
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	until(`"reason":"a claim is in the way"`)

@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // conclude reports how a run ended and which command comes next.
@@ -27,9 +28,9 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 	case err != nil:
 		return fmt.Errorf("%w; everything written so far is recorded, to resume: %s", err, t.Command(verb))
 	case p.Overtaken:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", p.Reason, t.Command("status -w"))}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", reasons.Tagged(p.ID, p.Reason), t.Command("status -w"))}
 	case p.Kind == engine.Blocked:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When the cause is fixed: %s%s", p.Reason, t.Command("resume"), back)}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When the cause is fixed: %s%s%s", reasons.Tagged(p.ID, p.Reason), t.Command("resume"), back, a.explained(p.ID))}
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To resume: %s%s\n%s", p.Reason, t.Command("resume"), back, bridged(t))
 	case p.Outcome == plans.Split:

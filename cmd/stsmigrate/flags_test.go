@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // every calls do with each command of the program.
@@ -41,4 +43,23 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 			t.Errorf("%s: %v", c.CommandPath(), err)
 		}
 	})
+}
+
+// As a plugin, the program names itself as its user types it, in help, messages and hints, and not in documents.
+func TestThePluginSaysKubectl(t *testing.T) {
+	for _, c := range []struct {
+		args      []string
+		want, not string
+	}{
+		{[]string{"plan", "--help"}, "  kubectl stsmigrate plan web -n shop", "  stsmigrate"},
+		{[]string{"explain", "Paused"}, "1. kubectl stsmigrate resume PLAN", "1. stsmigrate"},
+		{[]string{"explain", "mounted"}, "`kubectl stsmigrate explain` lists them", "`stsmigrate"},
+		{[]string{"explain", "Paused", "-o", "json"}, `"run": "stsmigrate resume PLAN"`, "kubectl"},
+	} {
+		var out bytes.Buffer
+		run(append([]string{"/usr/bin/kubectl-stsmigrate"}, c.args...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+		if !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), c.not) {
+			t.Errorf("%v: expected %q and no %q in:\n%s", c.args, c.want, c.not, out.String())
+		}
+	}
 }

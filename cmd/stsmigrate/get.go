@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -39,30 +39,38 @@ func (a *app) get(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	return a.print(list, func() string { return listTable(list, namespace) })
+	names := []string{}
+	for _, l := range list {
+		names = append(names, "plan/"+l.Name)
+	}
+	return a.show(output.Document{
+		Value: output.List("Plan", list), Names: names,
+		Text: func() string { return listTable(list, namespace, false) }, Wide: func() string { return listTable(list, namespace, true) },
+	})
 }
 
 // listTable formats a list of plans as text. Below it are the reasons why some cannot be read.
-func listTable(list []records.Listed, namespace string) string {
+func listTable(list []records.Listed, namespace string, wide bool) string {
 	switch {
 	case len(list) == 0 && namespace == "":
 		return "no plans in any namespace\n"
 	case len(list) == 0:
 		return fmt.Sprintf("no plans in namespace %q\n", namespace)
 	}
-	var b strings.Builder
-	w := printers.GetNewTabWriter(&b)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tSOURCE\tDESTINATION")
+	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "SOURCE", "DESTINATION"}}, ""
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination))
-	}
-	_ = w.Flush() // into memory
-	for _, l := range list {
+		rows = append(rows, []string{l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination)})
 		if l.Reason != "" {
-			fmt.Fprintf(&b, "%s/%s: %s\n", l.Namespace, l.Name, oneLine(l.Reason))
+			below += fmt.Sprintf("%s/%s: %s\n", l.Namespace, l.Name, oneLine(l.Reason))
 		}
 	}
-	return b.String()
+	if wide {
+		rows[0] = append(rows[0], "MAX-UNAVAILABLE", "HOLDER", "REASON")
+		for k, l := range list {
+			rows[k+1] = append(rows[k+1], cmp.Or(l.MaxUnavailable, "?"), cmp.Or(l.Holder, "-"), cmp.Or(string(l.ReasonID), "-"))
+		}
+	}
+	return output.Table(rows) + below
 }
 
 func orUnknown(ref *plans.Ref) string {

@@ -3,12 +3,14 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // A plan that cannot be read is listed as a row and is no error.
@@ -41,5 +43,39 @@ func TestGetSaysWhereThereAreNoPlans(t *testing.T) {
 		if got := command(t, "get", c.flag, "--kubeconfig", config); got.code != exitDone || got.out != c.want {
 			t.Errorf("%s: %+v, expected %q", c.flag, got, c.want)
 		}
+	}
+}
+
+// The forms of kubectl, and what a program reads of a status.
+func TestGetAndStatusHaveTheFormsOfKubectl(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	keep(t, on, "mall", func(j *journal.Journal) {
+		j.Block(reasons.VolumeInUse, "volume a is in use")
+		j.Downtime = &journal.Downtime{Waves: 1, Total: map[plans.Span]metav1.Duration{plans.Detaching: {Duration: 1500 * time.Millisecond}}}
+	})
+	for args, want := range map[string]string{
+		"get -o name":                                            "plan/web\n",
+		"get -o jsonpath={.items[0].reasonID}":                   "VolumeInUse",
+		"get -o custom-columns=P:.name,S:.state":                 "P     S\nweb   Blocked\n",
+		"get -o jsonpath={.kind}":                                "PlanList",
+		"status web -o jsonpath={.apiVersion}/{.kind}":           plans.APIVersion + "/PlanStatus",
+		"status web -o jsonpath={.downtime.totalSeconds.detach}": "1.5",
+		"status web -o jsonpath={.next[0].why}":                  "continues",
+		"status web -o jsonpath={.reasonID}":                     "VolumeInUse",
+		"status web -o name":                                     "plan/web\n",
+	} {
+		got := command(t, append(strings.Fields(args), "-n", "mall", "--kubeconfig", config)...)
+		if got.out != want {
+			t.Errorf("%s: %+v, expected %q", args, got, want)
+		}
+	}
+	if got := command(t, "get", "-o", "wide", "-n", "mall", "--kubeconfig", config); !strings.Contains(got.out, "REASON") || !strings.Contains(got.out, "VolumeInUse") {
+		t.Errorf("%+v", got)
+	}
+	if got := command(t, "status", "web", "-n", "mall", "--kubeconfig", config); !strings.Contains(got.out, "volume a is in use [VolumeInUse]") {
+		t.Errorf("%+v", got)
+	}
+	if got := command(t, "get", "-o", "xml", "--kubeconfig", "/does/not/exist"); got.code != exitError || !strings.Contains(got.errOut, "expected wide, name, json") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -11,9 +11,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -29,6 +32,7 @@ const (
 )
 
 func main() {
+	cobra.EnableCommandSorting = false // they are in the order in which users need them
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(run(os.Args, streams))
 }
@@ -37,11 +41,22 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	streams.Out, streams.ErrOut = &shown{to: streams.Out}, &shown{to: streams.ErrOut}
-	a := &app{IOStreams: streams, now: time.Now, reach: reach.Flags{Version: versionText()}}
+	raw := streams.Out
+	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
+	streams.Out, streams.ErrOut = out, errOut
+	a := &app{IOStreams: streams, raw: raw, now: time.Now, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
+	if root.Annotations[cobra.CommandDisplayNameAnnotation] != "" {
+		named := program.AsPlugin(root)
+		errOut.Named, out.Named = named, func(text string) string {
+			if a.output != "" {
+				return text // a document for a program
+			}
+			return named(text)
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
 	cancel()
@@ -58,7 +73,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 		}
 		return code.code
 	}
-	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err))
+	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err)+a.explained(reasons.Of(err)))
 	return exitError
 }
 

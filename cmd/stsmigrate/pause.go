@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -20,7 +22,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := pause(cmd.Context(), t); err != nil {
+			if err := pause(cmd.Context(), t, a.now); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To resume: %s\n", t.Plan.Name, t.Command("resume"))
@@ -29,7 +31,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 }
 
-func pause(ctx context.Context, t *reach.Target) error {
+func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
 	underWay := func(j *journal.Journal) error {
 		if j.Outcome != "" {
 			return fmt.Errorf("plan %s is not under way (%s)", t.Plan.Name, j.Outcome)
@@ -46,7 +48,11 @@ func pause(ctx context.Context, t *reach.Target) error {
 			return underWay(j)
 		})
 	}
+	by := clusters.User(ctx, t.Home.Client)
 	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error {
+		if !j.Paused {
+			j.Timeline.Record(now(), journal.Event{Kind: journal.Requested, By: by, What: "pause"})
+		}
 		j.Paused = true
 		return underWay(j)
 	})

@@ -2,17 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -72,7 +74,7 @@ func (a *app) planCommand() *cobra.Command {
 }
 
 func (a *app) outputFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&a.output, "output", "o", "", "yaml or json instead of text")
+	cmd.Flags().StringVarP(&a.output, "output", "o", "", output.Forms)
 }
 
 func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
@@ -92,7 +94,8 @@ func (a *app) makePlan(ctx context.Context, f planFlags, args []string) error {
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	if err := a.print(p, func() string { return plans.Render(p, journal.New(p).Leg) + common(report) + goOn(f.out) }); err != nil {
+	text := func() string { return plans.Render(p, journal.New(p).Leg) + common(report) + goOn(f.out) }
+	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
 	if f.detailed {
@@ -141,7 +144,7 @@ func (a *app) checked(ctx context.Context, f planFlags, args []string) (*plans.P
 	if err != nil {
 		return nil, nil, err
 	}
-	p, on, err := draft(ctx, set, f, patches, source, destination)
+	p, on, err := a.draft(ctx, set, f, patches, source, destination)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +238,7 @@ func (a *app) patches(f planFlags) ([]plans.Patch, error) {
 	return all, nil
 }
 
-func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *reach.End) (*plans.Plan, clusters.Clusters, error) {
+func (a *app) draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, source, destination *reach.End) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
 	for i, e := range []*reach.End{source, destination} {
 		side := plans.Sides()[i]
@@ -257,7 +260,11 @@ func draft(ctx context.Context, set string, f planFlags, patches []plans.Patch, 
 		r.Storage.Classes[from] = to
 	}
 	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
-	return p, on, err
+	if err != nil {
+		return nil, on, err
+	}
+	p.Made = &plans.Made{At: metav1.Time{Time: a.now().UTC().Truncate(time.Second)}, By: clusters.User(ctx, destination.Client)}
+	return p, on, p.Seal()
 }
 
 func oneLine(s string) string { return plans.Line(s) }
@@ -269,30 +276,11 @@ func (a *app) read(file string) ([]byte, error) {
 	return os.ReadFile(file) //nolint:gosec // the person names the file
 }
 
-func (a *app) knownOutput() error {
-	switch a.output {
-	case "", "yaml", "json":
-		return nil
-	}
-	return fmt.Errorf("-o %s: expected yaml or json", a.output)
+func (a *app) knownOutput() error { return output.Check(a.output) }
+
+// print writes a value in the form that the user asked for.
+func (a *app) print(v any, text func() string) error {
+	return a.show(output.Document{Value: v, Text: text})
 }
 
-// print writes a value in the format that the user asked for.
-func (a *app) print(v any, text func() string) error {
-	var raw []byte
-	var err error
-	switch a.output {
-	case "yaml":
-		raw, err = plans.Encode(v)
-	case "json":
-		raw, err = json.MarshalIndent(v, "", "  ")
-		raw = append(raw, '\n')
-	default:
-		raw = []byte(text())
-	}
-	if err != nil {
-		return err
-	}
-	_, err = a.Out.Write(raw)
-	return err
-}
+func (a *app) show(d output.Document) error { return output.Print(a.Out, a.output, d) }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
@@ -50,9 +49,9 @@ source. For one side alone:
 				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
 			}
 			who := types.NamespacedName{Namespace: namespace, Name: name}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks, error) {
+			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
-				return access.Roles(r.Plan, side, who, namesOf(disks)), remarks{disks}, err
+				return access.Roles(r.Plan, side, who, namesOf(disks)), remarks.Of(disks), err
 			})
 		},
 	}
@@ -62,7 +61,7 @@ source. For one side alone:
 }
 
 // perSide prints objects for the requested sides.
-func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reach.Sides, plans.Side) ([]client.Object, remarks, error)) error {
+func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reach.Sides, plans.Side) ([]client.Object, remarks.Remarks, error)) error {
 	if err := oneSide(f.side); err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "---\n%s", beside.in(string(text)))
+			fmt.Fprintf(a.Out, "---\n%s", beside.In(string(text)))
 		}
 	}
 	return nil
@@ -115,43 +114,4 @@ func namesOf(disks []access.Disk) []string {
 		out = append(out, d.Name)
 	}
 	return out
-}
-
-// remarks are the comments that are added to the printed objects.
-type remarks struct{ disks []access.Disk }
-
-// in adds the remarks to an object in YAML, rule by rule: which disk a volume stands for, and which rights no
-// Role can limit.
-func (r remarks) in(text string) string {
-	const rule = "\n- apiGroups:"
-	rules := strings.Split(text, rule)
-	for k := 1; k < len(rules); k++ {
-		beside := map[string]string{}
-		if !strings.Contains(rules[k], "\n  resourceNames:\n") {
-			beside["create"] = "RBAC cannot limit this to names"
-		}
-		if strings.Contains(rules[k], "\n  - persistentvolumes\n") {
-			for _, d := range r.disks {
-				if d.Handle != "" {
-					beside[d.Name] = printable(d.Handle)
-				}
-			}
-		}
-		lines := strings.Split(rules[k], "\n")
-		for n, line := range lines {
-			if item, ok := strings.CutPrefix(line, "  - "); ok && beside[strings.Trim(item, `"`)] != "" {
-				lines[n] += " # " + beside[strings.Trim(item, `"`)]
-			}
-		}
-		rules[k] = strings.Join(lines, "\n")
-	}
-	return strings.Join(rules, rule)
-}
-
-// printable returns untrusted text in a form that cannot leave its line.
-func printable(s string) string {
-	if quoted := strconv.QuoteToASCII(s); quoted != `"`+s+`"` {
-		return quoted
-	}
-	return s
 }

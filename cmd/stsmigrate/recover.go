@@ -16,7 +16,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/recovery"
-	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -138,7 +137,7 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 			engine.Observe(t.Plan, found.Journal, d.Spec)
 		}
 	}
-	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(sayings(t.Plan, found.Journal), "\n  "))
+	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(recovery.Words(t.Plan, found.Journal), "\n  "))
 	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.Plan.Name)); err != nil {
 		return err
 	}
@@ -173,44 +172,4 @@ func (a *app) store(ctx context.Context, t *reach.Target, said recovery.Said, sh
 		return fmt.Errorf("the objects of plan %s have changed since they were shown, and nothing was written: run the command again", t.Plan.Name)
 	}
 	return t.Store.Restore(ctx, t.Plan, again.Journal)
-}
-
-// sayings describes a recovered journal to the user.
-func sayings(p *plans.Plan, j *journal.Journal) []string {
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	way := map[plans.Direction]string{plans.Move: "a move to the destination (apply)", plans.Abort: "the way back to the source (abort)", plans.Finalize: "the end of a complete move (finalize)"}
-	add("epoch %d, so that no earlier process can write", j.Epoch)
-	add("the plan is on %s", way[j.Leg.Direction])
-	if j.Leg.Direction == plans.Move && j.Leg.Lowest > p.Start {
-		add("it ends in a split: the source keeps the ordinals below %d", j.Leg.Lowest)
-	}
-	if next, _, more := j.Next(p); more {
-		add("the next step to be looked at is %s", next.ID())
-	}
-	if f := j.Flight; f != nil && len(f.Volumes) > 0 {
-		add("ordinals %s are on neither side, and left the %s", f.Ordinals, f.From)
-		for _, v := range f.Volumes {
-			add("  volume %s of claim %s, disk %s", v.Name, p.ClaimName(v.Template, v.Ordinal), v.Handle)
-		}
-	}
-	for _, side := range plans.Sides() {
-		if r, known := j.Saved.Retention[side]; known {
-			add("before the plan, the retention policy of the %s was whenDeleted %s, whenScaled %s", side, r.WhenDeleted, r.WhenScaled)
-		}
-		if b, known := j.Saved.Budgets[side]; known {
-			add("before the plan, the budget of the %s was %s", side, pdb.Words(b))
-		}
-	}
-	if s := j.Saved.Slice; s != nil {
-		add("before the plan, the destination had the ordinals %s (start %d)", s, s.Start)
-	}
-	if j.KeepNames {
-		add("the names outlive the plan")
-	}
-	if j.Detached {
-		add("an orchestrator carries it out")
-	}
-	add("blocked: %s", j.Blocked)
-	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +13,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/page"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/rollouts"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -23,6 +26,7 @@ var version string // set by the linker
 // app is one run of the program.
 type app struct {
 	genericiooptions.IOStreams
+	raw   io.Writer // standard output as it is, for an archive
 	reach reach.Flags
 	stop  <-chan struct{}
 	reads atomic.Bool // the command never writes to a cluster
@@ -65,15 +69,37 @@ interrupted.`,
 	root.SetErr(a.ErrOut)
 	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
+	updates := a.updates()
 	root.AddCommand(
-		a.checkCommand(), a.planCommand(), a.applyCommand(), a.statusCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), a.historyCommand(), a.undoCommand(), a.rolloutCommand(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.versionCommand(),
+		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
+	program.Mannered(root, groups())
+	complete.Wire(root, &a.reach, a.now)
 	return root
+}
+
+// updates returns the commands about the update of a set.
+func (a *app) updates() *rollouts.Commands {
+	return &rollouts.Commands{
+		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed,
+		Stuck: func(why string) error { return exitCode{code: exitBlocked, message: why} },
+	}
+}
+
+// groups returns the commands in the order in which users need them.
+func groups() []program.Group {
+	return []program.Group{
+		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
+		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
+		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
+		{Title: "Other commands:"},
+	}
 }
 
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "dashboard", "history", "rbac", "consent", "version"}
+	return []string{"check", "plan", "status", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "version"}
 }

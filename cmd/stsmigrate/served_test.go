@@ -255,3 +255,9 @@ func inFile(t *testing.T, p *plans.Plan) string {
 	}
 	return file
 }
+
+// serves adds a resource, whose kind is given as "group/version Kind".
+func (s *served) serves(resource, kind string) {
+	version, name, _ := strings.Cut(kind, " ")
+	s.kinds[resource] = schema.FromAPIVersionAndKind(version, name)
+}

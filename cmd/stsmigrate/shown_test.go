@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -153,7 +154,7 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 func TestCharactersMayComeInParts(t *testing.T) {
 	const text = "schön \u202e文字\n"
 	var whole, parts bytes.Buffer
-	w, p := &shown{to: &whole}, &shown{to: &parts}
+	w, p := &program.Shown{To: &whole}, &program.Shown{To: &parts}
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}

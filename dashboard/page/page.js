@@ -42,6 +42,13 @@ function drawn(r) {
     since.title = r.since;
   }
   const why = element("td", r.reason || "", "why");
+  if (r.runbook && r.runbook.startsWith("https://")) {
+    const a = element("a", r.reasonID);
+    a.href = r.runbook;
+    a.rel = "noopener noreferrer";
+    a.target = "_blank";
+    why.append(" [", a, "]");
+  }
   if (r.next) why.append(element("span", "next: " + r.next.replaceAll("`", ""), "quiet next"));
   tr.append(plan, element("td", r.source || "?"), element("td", r.destination || "?"),
     element("td", (glyphs[r.state] || "○") + " " + r.state, "state " + (looks[r.state] || "")), moved,

@@ -73,6 +73,9 @@ func (r *release) make() error {
 	return r.checksums()
 }
 
+// completion is the program that kubectl runs to complete the words of the plugin.
+const completion = "kubectl_complete-stsmigrate"
+
 // pack creates the archive of a program, and its SBOM.
 func (r *release) pack(path string) (archive, error) {
 	system, arch, _ := strings.Cut(filepath.Base(filepath.Dir(path)), "_")
@@ -86,7 +89,11 @@ func (r *release) pack(path string) (archive, error) {
 	if err != nil {
 		return archive{}, err
 	}
-	content, err := tarball(r.time, file{a.Program, 0o755, program}, file{"LICENSE", 0o644, license})
+	complete, err := os.ReadFile(filepath.Join(r.root, "deploy", "completion", completion))
+	if err != nil {
+		return archive{}, err
+	}
+	content, err := tarball(r.time, file{a.Program, 0o755, program}, file{"LICENSE", 0o644, license}, file{completion, 0o755, complete})
 	if err != nil {
 		return archive{}, err
 	}

@@ -102,7 +102,7 @@ func archives(t *testing.T, r *release) {
 			}
 			got = append(got, fmt.Sprintf("%s %o %d:%d%s%s %d", h.Name, h.Mode, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime.Unix()))
 		}
-		want := []string{a.Program + " 755 0:0 1700000000", "LICENSE 644 0:0 1700000000"}
+		want := []string{a.Program + " 755 0:0 1700000000", "LICENSE 644 0:0 1700000000", "kubectl_complete-stsmigrate 755 0:0 1700000000"}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || !z.ModTime.IsZero() {
 			t.Errorf("%s has %q of %s, expected %q", a.Name, got, z.ModTime, want)
 		}

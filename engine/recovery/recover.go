@@ -9,6 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -70,7 +71,7 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
 	j := journal.New(r.Plan)
 	j.Epoch, j.KeepNames = m.last.Epoch+epochMargin, r.Said.KeepNames
-	j.Blocked = fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
+	j.BlockedID, j.Blocked = reasons.JournalRebuilt, fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
 	if j.Saved, err = b.saved(); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -41,8 +42,8 @@ type Runner struct {
 	// namespace that is written to must consent, whatever plan and journal state.
 	Orchestrated bool
 	// Ready, called under the Lease and before any write, returns the reason why the plan must be blocked
-	// instead, or "". nil means no such check. An error ends the run, and nothing is recorded.
-	Ready func(context.Context) (string, error)
+	// instead, or nil. nil means no such check. An error ends the run, and nothing is recorded.
+	Ready func(context.Context) (*Barred, error)
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
 	// longer be taken over for the request. The error ends the run, and nothing is recorded.
 	Still func(context.Context, *journal.Journal) error
@@ -79,11 +80,11 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	go lease.Keep(background)
 	if reason, err := c.barred(ctx); err != nil {
 		return p, nil, err
-	} else if reason != "" {
-		return c.block(ctx, command, reason)
+	} else if reason != nil {
+		return c.block(ctx, command, *reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
-	e.Now, e.Permit = c.Now, c.Waves.Of(c.Plan)
+	e.Now, e.Holder, e.Permit = c.Now, c.Holder, c.Waves.Of(c.Plan)
 	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
 		found, err := waves.Check(ctx, j, wave)
@@ -92,7 +93,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
 	err = e.Accept(clusters.Urgent(ctx), command, c.Still) // urgent, since a wave may be under way
 	if gone := new(engine.Rewound); errors.As(err, &gone) {
-		return c.block(ctx, command, gone.Error())
+		return c.block(ctx, command, Barred{gone.ReasonID(), gone.Error()})
 	}
 	if err != nil {
 		return p, nil, err
@@ -118,15 +119,21 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	return p, j, err
 }
 
-// barred returns the reason why nothing may be written, or "". It is called under the Lease, BEFORE the
+// Barred is the reason why a plan must not continue.
+type Barred struct {
+	ID  reasons.ID
+	Why string
+}
+
+// barred returns the reason why nothing may be written, or nil. It is called under the Lease, BEFORE the
 // first write to either cluster.
-func (c Runner) barred(ctx context.Context) (string, error) {
+func (c Runner) barred(ctx context.Context) (*Barred, error) {
 	err := c.agreed(ctx)
 	switch {
 	case errors.As(err, new(access.ErrNotAgreed)):
-		return err.Error(), nil
+		return &Barred{reasons.NoConsent, err.Error()}, nil
 	case err != nil || c.Ready == nil:
-		return "", err
+		return nil, err
 	}
 	return c.Ready(ctx)
 }
@@ -148,7 +155,7 @@ func stopWith(ctx context.Context, lease *records.Lease, keeper *dns.Syncer) {
 }
 
 // block records why a plan must not continue, as the result of the request. This process has written nothing.
-func (c Runner) block(ctx context.Context, command plans.Command, reason string) (engine.Progress, *journal.Journal, error) {
+func (c Runner) block(ctx context.Context, command plans.Command, reason Barred) (engine.Progress, *journal.Journal, error) {
 	err := c.Store.Change(ctx, c.Plan, func(j *journal.Journal) error {
 		if c.Still != nil {
 			if err := c.Still(ctx, j); err != nil {
@@ -158,10 +165,13 @@ func (c Runner) block(ctx context.Context, command plans.Command, reason string)
 		if command.Observed != nil {
 			j.Observed = *command.Observed
 		}
-		j.Block(reason)
+		if j.Blocked != reason.Why {
+			j.Timeline.Record(c.Now(), journal.Event{Kind: journal.PlanBlocked, ID: reason.ID, By: c.Holder, What: reason.Why})
+		}
+		j.Block(reason.ID, reason.Why)
 		return nil
 	})
-	return engine.Progress{Kind: engine.Blocked, Reason: reason}, nil, err
+	return engine.Progress{Kind: engine.Blocked, ID: reason.ID, Reason: reason.Why}, nil, err
 }
 
 // Keep maintains what a plan at rest needs, until Stop is closed or nothing must be maintained any more: it

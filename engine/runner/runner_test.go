@@ -21,6 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -77,12 +78,15 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 		asked := 0
 		process := Runner{
 			Plan: p, Store: store, Holder: "me", Dead: alive, Now: clock,
-			Ready: func(ctx context.Context) (string, error) {
+			Ready: func(ctx context.Context) (*Barred, error) {
 				asked++
 				if _, err := store.Acquire(ctx, "another", alive, clock); !errors.As(err, new(records.ErrLeaseTaken)) {
 					t.Errorf("%s: another process can have it meanwhile: %v", name, err)
 				}
-				return c.reason, c.err
+				if c.reason == "" {
+					return nil, c.err
+				}
+				return &Barred{ID: reasons.ChecksFailed, Why: c.reason}, c.err
 			},
 		}
 		got, _, err := process.Run(t.Context(), plans.Command{Direction: plans.Move})
@@ -164,7 +168,7 @@ func unagreed(t *testing.T, change func(*journal.Journal)) (Runner, *int) {
 	close(stop) // it would end before its first write, if it got so far
 	return Runner{
 		Stop: stop, Plan: p, Store: store, On: on, Orchestrated: true, Holder: "me", Dead: func(string) bool { return false }, Now: planstest.Noon,
-		Ready:  func(context.Context) (string, error) { t.Error("it is checked without consent"); return "", nil },
+		Ready:  func(context.Context) (*Barred, error) { t.Error("it is checked without consent"); return nil, nil },
 		Report: func(*engine.Engine, engine.Progress, error) {}, Complain: func(error) {},
 	}, &written
 }

@@ -76,8 +76,8 @@ type State struct {
 	// State is the word for the state in `stsmigrate get`.
 	State     string
 	Direction string
-	// Reason is why the plan is blocked, overdue or failed; one line.
-	Reason string
+	// Reason is why the plan is blocked, overdue or failed, in one line, and ReasonID names it.
+	Reason, ReasonID string
 	// Overdue reports that a wave in flight waits too long, and Failed that the user's request cannot be
 	// carried out.
 	Overdue, Failed     bool
@@ -124,6 +124,7 @@ type Data struct {
 	Previous       Change `json:"previous,omitempty"`
 	Direction      string `json:"direction,omitempty"`
 	Reason         string `json:"reason,omitempty"`
+	ReasonID       string `json:"reasonID,omitempty"`
 	Next           string `json:"next,omitempty"`
 	Source         *Set   `json:"source,omitempty"`
 	Destination    *Set   `json:"destination,omitempty"`
@@ -148,7 +149,7 @@ func Next(last Mark, s State, now time.Time) (Event, bool) {
 		Source: fmt.Sprintf("/clusters/%s/namespaces/%s/statefulsetmigrations", s.Home, s.Namespace), Sequence: fmt.Sprintf("%010d", mark.Sequence),
 		Data: Data{
 			Plan: s.Plan, Namespace: s.Namespace, ID: s.ID, Hash: s.Hash, State: s.State, Change: change, Previous: last.Change, Direction: s.Direction,
-			Reason: s.Reason, Next: s.Next, Source: s.Source, Destination: s.Destination, Ordinals: s.Ordinals, MaxUnavailable: s.MaxUnavailable,
+			Reason: s.Reason, ReasonID: s.ReasonID, Next: s.Next, Source: s.Source, Destination: s.Destination, Ordinals: s.Ordinals, MaxUnavailable: s.MaxUnavailable,
 		},
 		mark: mark, object: s.Object,
 	}, true

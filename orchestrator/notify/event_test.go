@@ -130,7 +130,7 @@ func TestEventsAreAsTheSchemaSays(t *testing.T) {
 	for _, word := range []string{"Planning", "PlanReady", "Planned", "Moving", "Blocked", "Paused", "Moved", "Split", "Finalized", "Aborted", "Aborting", "Finalizing", "Unreadable"} {
 		for _, last := range append([]Change{""}, Changes()...) {
 			full := state(word)
-			full.Reason, full.Next = "why", "stsmigrate status web"
+			full.Reason, full.ReasonID, full.Next = "why", "SetDiffers", "stsmigrate status web"
 			overdue, failed, bare := full, full, State{Home: "h", Namespace: "n", Plan: "p", Object: "o", State: word, Failed: true}
 			overdue.Overdue, failed.Failed = true, true
 			for _, s := range []State{full, overdue, failed, bare} {

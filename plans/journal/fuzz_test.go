@@ -82,7 +82,8 @@ func goneOn(t *testing.T, p *plans.Plan, j *Journal, c plans.Direction, until, p
 	j.Tightened(now)
 	j.Enter(plans.Terminating, now)
 	j.Loosened(now)
-	j.Arrive(now)
+	j.Arrive(now, Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To()})
+	j.Timeline.Record(now, Event{Kind: Requested, By: "anna", What: "a text"})
 	again("the end of a wave")
 	if !j.Ended() && (c == plans.Abort && j.Leg.Direction == plans.Move || c == plans.Finalize && j.Outcome == plans.Moved) {
 		j.StartLeg(p, c)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Journal records the steps begun and done, and the old values of everything that is changed once for
@@ -53,11 +54,17 @@ type Journal struct {
 	// reported and decide nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
 	Downtime  *Downtime  `json:"downtime,omitempty"`
+	// Timeline is what has happened to the plan. It decides nothing.
+	Timeline Timeline `json:"timeline,omitzero"`
 	// EndedAt is the time at which the plan ended. It is reported, and gives the age of a record.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Blocked is the reason why the plan is blocked and needs the user. The next process that finds the
 	// reason gone clears it.
 	Blocked string `json:"blocked,omitempty"`
+	// BlockedID, WaitingID and OverdueID name the reasons beside them. They mean nothing without these.
+	BlockedID reasons.ID `json:"blockedID,omitempty"`
+	WaitingID reasons.ID `json:"waitingID,omitempty"`
+	OverdueID reasons.ID `json:"overdueID,omitempty"`
 	// KeepNames records that the user wants the bridge of the names to outlive the plan: Finalize
 	// leaves it, and the process that maintains it from then on identifies it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
@@ -86,7 +93,20 @@ type Journal struct {
 }
 
 // Block blocks the plan until the user acts. why is the reason that the user is shown.
-func (j *Journal) Block(why string) { j.Blocked, j.Waiting, j.Overdue = why, "", "" }
+func (j *Journal) Block(id reasons.ID, why string) {
+	j.BlockedID, j.Blocked, j.Waiting, j.Overdue = id, why, "", ""
+}
+
+// Why returns the reason why the plan is blocked, or else why it waits, with its ID.
+func (j *Journal) Why() (reasons.ID, string) {
+	switch {
+	case j.Blocked != "":
+		return j.BlockedID, j.Blocked
+	case j.Waiting != "":
+		return j.WaitingID, j.Waiting
+	}
+	return "", ""
+}
 
 // Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
 // can be, or is blocked.

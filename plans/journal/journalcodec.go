@@ -39,6 +39,9 @@ func Decode(raw []byte, p *plans.Plan) (*Journal, error) {
 	if err := j.validate(p); err != nil {
 		return nil, err
 	}
+	if j.Timeline.Validate(p) != nil {
+		j.Timeline = Timeline{Omitted: 1} // it decides nothing, and must not stop a plan that has a wave in flight
+	}
 	return &j, nil
 }
 

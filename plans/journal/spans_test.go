@@ -13,7 +13,7 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	j := &Journal{}
 	j.Enter(plans.Detaching, at(0))
-	if j.Stopwatch != nil || j.Arrive(at(1)) != nil {
+	if j.Stopwatch != nil || j.Arrive(at(1), Wave{}) != nil {
 		t.Error("a wave whose beginning was not seen is measured")
 	}
 	wave := func(from int, lengths ...int) map[plans.Span]time.Duration {
@@ -26,7 +26,7 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 			}
 			now += lengths[k]
 		}
-		return j.Arrive(at(now))
+		return j.Arrive(at(now), Wave{Seq: from})
 	}
 	first := wave(10, 1, 2, 3, 4, 5)
 	want := map[plans.Span]time.Duration{plans.Terminating: time.Second, plans.Detaching: 2 * time.Second, plans.HandingOver: 3 * time.Second, plans.Attaching: 4 * time.Second, plans.Starting: 5 * time.Second}
@@ -45,7 +45,7 @@ func TestTheStopwatchSumsSpans(t *testing.T) {
 	j.Enter(plans.Terminating, at(200))
 	j.Enter(plans.Detaching, at(199))
 	j.Enter(plans.Terminating, at(201))
-	if took := j.Arrive(at(204)); took[plans.Terminating] != 3*time.Second || took[plans.Detaching] != 2*time.Second {
+	if took := j.Arrive(at(204), Wave{Seq: 204}); took[plans.Terminating] != 3*time.Second || took[plans.Detaching] != 2*time.Second {
 		t.Errorf("%v", took)
 	}
 }

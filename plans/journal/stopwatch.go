@@ -25,6 +25,13 @@ type Downtime struct {
 	Longest map[plans.Span]metav1.Duration `json:"longest"`
 }
 
+// Leave records that a wave is about to leave. The write that lets it leave may have been refused before: the wave
+// has then not left, and is measured from now on.
+func (j *Journal) Leave(now time.Time) {
+	j.Stopwatch = nil
+	j.Enter(plans.Terminating, now)
+}
+
 // Enter records that a span has begun and the one before it has ended. Within the same span it does nothing.
 func (j *Journal) Enter(s plans.Span, now time.Time) {
 	if j.Stopwatch == nil {
@@ -59,20 +66,30 @@ func (j *Journal) Left() time.Time {
 	if w == nil || j.Outcome != "" {
 		return time.Time{}
 	}
-	left := w.Since.Time
-	for _, took := range w.Took {
+	return j.left()
+}
+
+func (j *Journal) left() time.Time {
+	left := j.Stopwatch.Since.Time
+	for _, took := range j.Stopwatch.Took {
 		left = left.Add(-took.Duration)
 	}
 	return left.UTC().Round(0).Truncate(time.Microsecond) // equal for a decoded journal and one in memory
 }
 
-// Arrive records that the wave is available, and returns how long each span took; nil if that is not known.
-func (j *Journal) Arrive(now time.Time) map[plans.Span]time.Duration {
+// Arrive records that a wave is available, and returns how long each span took; nil if that is not known. wave has
+// what the stopwatch does not know of it.
+func (j *Journal) Arrive(now time.Time, wave Wave) map[plans.Span]time.Duration {
 	w := j.Stopwatch
 	if w == nil {
 		return nil
 	}
+	wave.Left = metav1.NewMicroTime(j.left())
 	w.stop(now)
+	for _, s := range plans.Spans() {
+		wave.Took = append(wave.Took, w.Took[s].Round(time.Millisecond).Seconds())
+	}
+	j.Timeline.arrived(wave)
 	j.Stopwatch = nil
 	next := &Downtime{Waves: 1, Total: map[plans.Span]metav1.Duration{}, Longest: map[plans.Span]metav1.Duration{}}
 	if j.Downtime != nil {

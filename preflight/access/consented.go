@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Consent is the check of that name. A user acts with their own rights, so the check requires nothing of
@@ -80,6 +81,9 @@ type ErrNotAgreed struct{ Findings []check.Finding }
 func (e ErrNotAgreed) Error() string {
 	return "nothing is written without consent: " + check.Words(e.Findings)
 }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrNotAgreed) ReasonID() reasons.ID { return reasons.NoConsent }
 
 // Consent reads the ConfigMap of a namespace; nil where there is none.
 func (n Party) Consent(ctx context.Context, on clusters.Clusters) (*corev1.ConfigMap, error) {

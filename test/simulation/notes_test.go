@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestWhatIsNotedOfAWaveOutlivesOtherWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := newWorld(sc)
 			want := noted(t, first.fork(0), undisturbed)
-			if want.waves < 2 || want.longest == nil || want.downtime.Waves != want.waves {
+			if want.waves < 2 || want.longest == nil || want.downtime.Waves != want.waves || len(want.arrived) != want.waves {
 				t.Fatalf("%+v", want)
 			}
 			for _, by := range []disturbance{otherWriters, lostAnswers} {
@@ -44,6 +45,7 @@ type notes struct {
 	waves    int
 	longest  *metav1.Duration
 	downtime *journal.Downtime
+	arrived  []journal.Wave
 }
 
 // clock advances by a second with every write to a set or a budget. When the claims and volumes of a wave are written
@@ -91,6 +93,10 @@ func noted(t *testing.T, w *world, by disturbance) (out notes) {
 		}
 	}
 	out.longest, out.downtime = w.journal.LongestTight, w.journal.Downtime
+	out.arrived = slices.Clone(w.journal.Timeline.Waves)
+	for k := range out.arrived {
+		out.arrived[k].Nodes = nil // the scheduler picks them
+	}
 	return out
 }
 

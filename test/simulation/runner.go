@@ -286,10 +286,8 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	if s.version == before {
 		return err
 	}
-	if cm, ok := o.(*corev1.ConfigMap); ok && cm.Labels[plans.PlanLabel] != "" {
-		w.journal = journal.Journal{} // absent fields must not keep old values
-		must(json.Unmarshal([]byte(cm.Data["journal.json"]), &w.journal))
-		r.epoch = w.journal.Epoch
+	if cm, ok := o.(*corev1.ConfigMap); ok && recordOf(o) {
+		r.recorded(cm)
 	} else {
 		r.inOrder(s, verb, o)
 		var wave plans.Slice
@@ -300,6 +298,16 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	}
 	w.check()
 	return err
+}
+
+// recorded takes notice of a journal that was written. The stored timeline decides nothing.
+func (r *process) recorded(cm *corev1.ConfigMap) {
+	if strings.HasSuffix(cm.Name, "-timeline") {
+		return
+	}
+	r.w.journal = journal.Journal{} // absent fields must not keep old values
+	must(json.Unmarshal([]byte(cm.Data["journal.json"]), &r.w.journal))
+	r.epoch = r.w.journal.Epoch
 }
 
 // shrinks returns the side whose set is written, and the set's range before the write. It returns "" for

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -59,7 +59,7 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 	status := declaredStatus(d)
 	if e.Journal == nil && status.state != "" {
-		e.State, e.Reason = status.state, status.message
+		e.State, e.Reason, e.ReasonID = status.state, status.message, "" // the message names its reason itself
 	}
 	r := dashboard.New(e.Namespace, e.Name, e.State, e.Plan, e.Journal)
 	r.Reason, r.Attention = plans.Line(e.Reason), r.Attention || e.Journal == nil && status.stalled || e.State == "PlanReady"
@@ -68,6 +68,7 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 	}
 	j := e.Journal
 	if j == nil {
+		r.Explained(string(e.ReasonID), reasons.Runbook(e.ReasonID))
 		r.Next = s.command("status", e)
 		return r
 	}
@@ -79,10 +80,11 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 		}
 		work = engine.ReadRequest(e.Plan, j, spec).Work
 	}
-	reason := cmp.Or(j.Overdue, j.Blocked)
-	if reason == "" && e.Holder == "" {
-		reason = j.Waiting
+	id, reason := j.OverdueID, j.Overdue
+	if reason == "" && (j.Blocked != "" || e.Holder == "") {
+		id, reason = j.Why()
 	}
+	r.Explained(string(id), reasons.Runbook(id))
 	r.Reason, r.Next = plans.Line(reason), engine.Advice(j, e.Holder, work, func(verb string) string { return s.command(verb, e) })
 	if j.EndedAt != nil {
 		r.Since = &j.EndedAt.Time

@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -53,7 +54,10 @@ func declared(t *testing.T, c client.Client, name string, spec, status map[strin
 func TestThePageHasEveryPlan(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	seen := &reach.Cached{Client: c, Declared: true}
-	keep(t, c, "mall", "web", func(_ *plans.Plan, j *journal.Journal) { j.Epoch = 1; j.Block("a claim is in the way") })
+	keep(t, c, "mall", "web", func(_ *plans.Plan, j *journal.Journal) {
+		j.Epoch = 1
+		j.Block(reasons.SetDiffers, "a claim is in the way")
+	})
 	keep(t, c, "mall", "db", func(p *plans.Plan, j *journal.Journal) {
 		j.Epoch, j.EndedAt = 1, &metav1.Time{Time: clock().Add(-time.Hour)}
 		j.StartLeg(p, plans.Abort)
@@ -105,4 +109,3 @@ func TestThePageHasEveryPlan(t *testing.T) {
 		t.Errorf("of one namespace: %v, %+v", err, rows)
 	}
 }
-

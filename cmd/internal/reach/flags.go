@@ -4,7 +4,9 @@ package reach
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -132,7 +134,23 @@ func keys[T any](m map[string]T) string {
 	if len(out) == 0 {
 		return "none"
 	}
+	slices.Sort(out)
 	return strings.Join(out, ", ")
+}
+
+// Contexts returns the contexts of a kubeconfig, for completion: that of the plain flags, or with another prefix that of
+// the destination.
+func (r *Flags) Contexts(prefix string) []string {
+	flags := r.source
+	if prefix != "" {
+		r.inherit()
+		flags = r.destination
+	}
+	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
 // asked reports whether any flag names this end.

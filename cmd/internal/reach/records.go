@@ -10,6 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -79,7 +80,7 @@ func (t *Target) Declare(ctx context.Context, change func(*journal.Journal, *pla
 			return err
 		}
 		if asked := engine.ReadRequest(t.Plan, j, d); asked.Refuse != nil {
-			return errors.New(asked.Refused)
+			return reasons.Because(asked.RefusedID, errors.New(asked.Refused))
 		}
 		return d.Validate()
 	})

@@ -32,13 +32,20 @@ const (
 func main() {
 	kill := flag.Bool("kill", false, fmt.Sprintf("kill apply with SIGKILL at %d random moments", kills))
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses the moments")
+	report := flag.String("report", filepath.Join(os.TempDir(), "stsmigrate-demo.html"), "where the report of the move is written")
+	picture := flag.String("picture", "", "where the picture of the move is written; empty for nowhere")
 	flag.Parse()
 	var moments []time.Duration
 	if *kill {
 		fmt.Printf("The moments of the kills of apply are chosen by -seed %d.\n", *seed)
 		moments = choose(rand.New(rand.NewPCG(*seed, 0)))
 	}
-	fixture.Main("demo", func(ctx context.Context) error { return run(ctx, moments) })
+	for _, file := range []*string{report, picture} {
+		if *file != "" {
+			*file, _ = filepath.Abs(*file) // the program runs in a folder of its own
+		}
+	}
+	fixture.Main("demo", func(ctx context.Context) error { return run(ctx, moments, *report, *picture) })
 }
 
 // show is one run of the demo.
@@ -47,9 +54,10 @@ type show struct {
 	dir, kubeconfig, binary string
 	bed                     *cluster.Bed
 	set                     fixture.Set
+	report, picture         string // files
 }
 
-func run(ctx context.Context, moments []time.Duration) (err error) {
+func run(ctx context.Context, moments []time.Duration, report, picture string) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-demo-")
 	if err != nil {
 		return err
@@ -57,7 +65,8 @@ func run(ctx context.Context, moments []time.Duration) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := &show{
 		terminal: &terminal{out: os.Stdout}, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"),
-		set: fixture.Set{Namespace: "shop", Replicas: 5, Claims: []string{"data", "logs"}},
+		set:    fixture.Set{Namespace: "shop", Replicas: 5, Claims: []string{"data", "logs"}},
+		report: report, picture: picture,
 	}
 	s.say("Building stsmigrate ...")
 	if s.binary, err = fixture.Build(ctx, dir, "stsmigrate"); err != nil {
@@ -83,7 +92,11 @@ func run(ctx context.Context, moments []time.Duration) (err error) {
 		return err
 	}
 	s.say("\n%s", f)
-	return f.verdict()
+	if err := f.verdict(); err != nil {
+		return err
+	}
+	s.say("\nThe report of the move: %s (open it in a browser)", s.report)
+	return nil
 }
 
 // prepare creates the initial state: the set runs in east, and west has only the namespace.
@@ -124,11 +137,23 @@ func (s *show) play(ctx context.Context, moments []time.Duration) (*findings, er
 			return nil, err
 		}
 	}
+	if err := s.draw(ctx); err != nil {
+		return nil, err
+	}
 	f := &findings{
 		set: s.set, before: before, report: eyes.Stop(),
 		killed: killed, wanted: len(moments),
 	}
 	return f, s.lookAround(ctx, f)
+}
+
+// draw writes the report of the move, and its picture if that is wanted.
+func (s *show) draw(ctx context.Context) error {
+	args := []string{"report", fixture.Name, "-n", s.set.Namespace, "--context", "west", "--out"}
+	if err := s.run(ctx, append(args, s.report)...); err != nil || s.picture == "" {
+		return err
+	}
+	return s.run(ctx, append(args, s.picture, "--format", "svg")...)
 }
 
 func (s *show) side(c *cluster.Cluster) witness.Side {

@@ -1,4 +1,4 @@
-package main
+package rollouts
 
 import (
 	"context"
@@ -8,21 +8,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/rollout"
 )
 
-func (a *app) historyCommand() *cobra.Command {
+// History returns the command that lists revisions.
+func (c *Commands) History() *cobra.Command {
 	return &cobra.Command{
 		Use: "history SET", Short: "List the revisions of a StatefulSet, or of stss/SET",
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, _, err := a.history(cmd.Context(), args[0])
+			h, _, err := c.history(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
+			w := tabwriter.NewWriter(c.Out, 0, 0, 3, ' ', 0)
 			fmt.Fprintln(w, "REVISION\tNAME\tPODS\tCHANGE-CAUSE")
 			for _, r := range h.Revisions {
 				fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", r.Number, r.Name, r.Pods, r.Cause)
@@ -33,25 +33,11 @@ func (a *app) historyCommand() *cobra.Command {
 }
 
 // history reads the revisions of the set that the user has typed.
-func (a *app) history(ctx context.Context, typed string) (*rollout.History, plans.Ref, error) {
-	at, set, err := a.typedSet(typed)
+func (c *Commands) history(ctx context.Context, typed string) (*rollout.History, plans.Ref, error) {
+	at, set, err := c.Typed(typed)
 	if err != nil {
 		return nil, set, err
 	}
 	h, err := rollout.ReadHistory(ctx, at.Client, set)
 	return h, set, err
-}
-
-// typedSet connects to the cluster of the plain flags, and returns the set that the user has typed.
-func (a *app) typedSet(typed string) (*reach.End, plans.Ref, error) {
-	word, name := plans.SetOf(typed)
-	kind, err := plans.KindOf(word)
-	if err != nil {
-		return nil, plans.Ref{}, err
-	}
-	at, err := a.reach.Single()
-	if err != nil {
-		return nil, plans.Ref{}, err
-	}
-	return at, plans.Ref{Namespace: at.Namespace, Name: name, Kind: kind}, nil
 }

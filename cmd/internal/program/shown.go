@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"io"
@@ -7,16 +7,18 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// shown is a stream for a terminal. Much of the output was written by others: reasons in journals, names, and
+// Shown is a stream for a terminal. Much of the output was written by others: reasons in journals, names, and
 // errors of API servers. None of it can control the terminal.
-type shown struct {
-	to io.Writer
+type Shown struct {
+	To io.Writer
+	// Named, if not nil, changes how the text names the program's commands.
+	Named func(string) string
 	// begun is the beginning of a character whose end has not been written yet.
 	begun []byte
 }
 
 // Write implements io.Writer.
-func (s *shown) Write(p []byte) (int, error) {
+func (s *Shown) Write(p []byte) (int, error) {
 	text := append(s.begun, p...)
 	end := len(text)
 	for k := 1; k < utf8.UTFMax && k <= len(text); k++ {
@@ -28,7 +30,11 @@ func (s *shown) Write(p []byte) (int, error) {
 		}
 	}
 	s.begun = append([]byte(nil), text[end:]...)
-	if _, err := io.WriteString(s.to, plans.Shown(string(text[:end]))); err != nil {
+	out := plans.Shown(string(text[:end]))
+	if s.Named != nil {
+		out = s.Named(out)
+	}
+	if _, err := io.WriteString(s.To, out); err != nil {
 		return 0, err
 	}
 	return len(p), nil

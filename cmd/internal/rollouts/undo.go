@@ -1,4 +1,4 @@
-package main
+package rollouts
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 )
 
-func (a *app) undoCommand() *cobra.Command {
+// Undo returns the command that goes back to a revision.
+func (c *Commands) Undo() *cobra.Command {
 	var to int64
 	var dry bool
 	cmd := &cobra.Command{
@@ -17,7 +18,7 @@ func (a *app) undoCommand() *cobra.Command {
 or --to-revision. Its controller then replaces the pods as for any other update.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, set, err := a.history(cmd.Context(), args[0])
+			h, set, err := c.history(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -26,11 +27,11 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 				return err
 			}
 			if h.Is(r) {
-				fmt.Fprintf(a.Out, "%s has the template of revision %d (%s); nothing to do\n", set.Set(), r.Number, r.Name)
+				fmt.Fprintf(c.Out, "%s has the template of revision %d (%s); nothing to do\n", set.Set(), r.Number, r.Name)
 				return nil
 			}
 			if !dry {
-				if err := a.confirm(fmt.Sprintf("Update %s to revision %d (%s)?", set.Set(), r.Number, r.Name)); err != nil {
+				if err := c.Confirm(fmt.Sprintf("Update %s to revision %d (%s)?", set.Set(), r.Number, r.Name)); err != nil {
 					return err
 				}
 			}
@@ -41,12 +42,12 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 			if dry {
 				note = " (dry run: nothing was stored)"
 			}
-			fmt.Fprintf(a.Out, "%s has the template of revision %d (%s)%s\n", set.Set(), r.Number, r.Name, note)
+			fmt.Fprintf(c.Out, "%s has the template of revision %d (%s)%s\n", set.Set(), r.Number, r.Name, note)
 			return nil
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "the number of the revision; 0 is the one before")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "let the API server check it, and store nothing")
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(c.Yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -1,8 +1,11 @@
-package main
+// Package rollouts has the commands about the update of a StatefulSet or StatefulSetSlice: what kubectl rollout does for
+// the kinds that it knows.
+package rollouts
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -11,10 +14,25 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/rollout"
 )
 
-func (a *app) rolloutCommand() *cobra.Command {
+// Commands makes the commands about the update of a set.
+type Commands struct {
+	Out io.Writer
+	Now func() time.Time
+	// Yes is set by the flag that answers every question with yes. Confirm asks one, and returns an error for no.
+	Yes     *bool
+	Confirm func(question string) error
+	// Typed connects to the cluster of the flags, and returns the set that the user has typed.
+	Typed func(typed string) (*reach.End, plans.Ref, error)
+	// Stuck returns the error for an update that does not continue by itself.
+	Stuck func(why string) error
+}
+
+// Rollout returns the command that has all of them but history and undo as its own.
+func (c *Commands) Rollout() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rollout", Short: "Watch, pause, resume, restart and undo the update of a StatefulSet, or of stss/SET",
 		Long: `Watch, pause, resume, restart and undo the update of a StatefulSet, or of stss/SET, as kubectl
@@ -23,40 +41,40 @@ rollout does for the kinds that it knows.
 A StatefulSet has no field by which it is paused: its partition protects all of its pods
 meanwhile, and an annotation keeps the partition that it had.`,
 	}
-	cmd.AddCommand(a.rolloutStatusCommand(), a.historyCommand(), a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutRestartCommand(), a.undoCommand())
+	cmd.AddCommand(c.status(), c.History(), c.pause(), c.resume(), c.restart(), c.Undo())
 	return cmd
 }
 
 // rollout returns the rollout of the set that the user has typed.
-func (a *app) rollout(typed string) (rollout.Rollout, *reach.End, error) {
-	at, set, err := a.typedSet(typed)
+func (c *Commands) rollout(typed string) (rollout.Rollout, *reach.End, error) {
+	at, set, err := c.Typed(typed)
 	if err != nil {
 		return rollout.Rollout{}, nil, err
 	}
 	return rollout.Rollout{On: at.Client, Set: set}, at, nil
 }
 
-func (a *app) rolloutPauseCommand() *cobra.Command {
+func (c *Commands) pause() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
+			return c.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
 		},
 	}
 }
 
-func (a *app) rolloutResumeCommand() *cobra.Command {
+func (c *Commands) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume SET", Short: "Resume an update that is paused", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
+			return c.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
 		},
 	}
 }
 
 // steer pauses or resumes the update of a set, and prints the result.
-func (a *app) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), done, before string) error {
-	r, _, err := a.rollout(typed)
+func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), done, before string) error {
+	r, _, err := c.rollout(typed)
 	if err != nil {
 		return err
 	}
@@ -67,33 +85,33 @@ func (a *app) steer(ctx context.Context, typed string, do func(rollout.Rollout, 
 	if !changed {
 		done = before
 	}
-	_, err = fmt.Fprintf(a.Out, "%s %s\n", r.Set.Set(), done)
+	_, err = fmt.Fprintf(c.Out, "%s %s\n", r.Set.Set(), done)
 	return err
 }
 
-func (a *app) rolloutRestartCommand() *cobra.Command {
+func (c *Commands) restart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restart SET", Short: "Replace every pod, as an update does, with the same template", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, _, err := a.rollout(args[0])
+			r, _, err := c.rollout(args[0])
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
+			if err := c.Confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
 				return err
 			}
-			if err := r.Restart(cmd.Context(), a.now()); err != nil {
+			if err := r.Restart(cmd.Context(), c.Now()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s\n", r.Set.Set(), args[0])
+			_, err = fmt.Fprintf(c.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s\n", r.Set.Set(), args[0])
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(c.Yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-func (a *app) rolloutStatusCommand() *cobra.Command {
+func (c *Commands) status() *cobra.Command {
 	var watch bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -103,11 +121,11 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 pods are replaced by hand), and 1 after --timeout.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, at, err := a.rollout(args[0])
+			r, at, err := c.rollout(args[0])
 			if err != nil {
 				return err
 			}
-			return a.watchRollout(cmd.Context(), r, at, watch, timeout)
+			return c.watch(cmd.Context(), r, at, watch, timeout)
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "say it again whenever something changes, until it has come to its end")
@@ -115,8 +133,8 @@ pods are replaced by hand), and 1 after --timeout.`,
 	return cmd
 }
 
-// watchRollout prints what has changed in an update until it is complete or stuck.
-func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *reach.End, watch bool, timeout time.Duration) error {
+// watch prints what has changed in an update until it is complete or stuck.
+func (c *Commands) watch(ctx context.Context, r rollout.Rollout, at *reach.End, watch bool, timeout time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late <-chan time.Time
@@ -136,13 +154,13 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *reach.End
 		case err != nil:
 			return err
 		case now.Stuck != "":
-			a.sayNew(now.Notes, said)
-			return exitCode{code: exitBlocked, message: now.Stuck}
+			c.sayNew(now.Notes, said)
+			return c.Stuck(now.Stuck)
 		case now.Done:
-			a.sayNew(append(now.Notes, now.Summary), said)
+			c.sayNew(append(now.Notes, now.Summary), said)
 			return nil
 		}
-		said = a.sayNew(slices.Concat(now.Notes, few(now.Waits)), said)
+		said = c.sayNew(slices.Concat(now.Notes, few(now.Waits)), said)
 		if !watch {
 			return nil
 		}
@@ -157,10 +175,10 @@ func (a *app) watchRollout(ctx context.Context, r rollout.Rollout, at *reach.End
 }
 
 // sayNew prints the lines that were not printed the last time, and returns all of them.
-func (a *app) sayNew(lines, before []string) []string {
+func (c *Commands) sayNew(lines, before []string) []string {
 	for _, line := range lines {
 		if !slices.Contains(before, line) {
-			fmt.Fprintln(a.Out, oneLine(line))
+			fmt.Fprintln(c.Out, plans.Line(line))
 		}
 	}
 	return lines

@@ -1,0 +1,184 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// hidden stands for every value that is left out.
+const hidden = "(left out)"
+
+// Redactor leaves out what could be a secret.
+type Redactor struct{ credentials []*regexp.Regexp }
+
+// NewRedactor returns a Redactor.
+func NewRedactor() *Redactor {
+	c := &Redactor{}
+	for _, p := range patterns() {
+		c.credentials = append(c.credentials, regexp.MustCompile(p))
+	}
+	return c
+}
+
+// Redact returns a document as YAML without what could be a secret. It goes by the names of fields, so it holds for
+// every kind of object: values of environment variables, commands and their arguments, contents of ConfigMaps and
+// Secrets, headers, attributes of volumes, what containers said last, and annotations that are not Kubernetes' or
+// this program's own. Names stay: they say where a value comes from.
+func (c *Redactor) Redact(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	from := json.NewDecoder(bytes.NewReader(raw))
+	from.UseNumber()
+	if err := from.Decode(&tree); err != nil {
+		return nil, err
+	}
+	if raw, err = json.Marshal(c.clean(tree)); err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(raw)
+}
+
+// clean returns a value without what could be a secret.
+func (c *Redactor) clean(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			v[name] = c.cleanField(name, value)
+		}
+		return v
+	case []any:
+		for k := range v {
+			v[k] = c.clean(v[k])
+		}
+		return v
+	case string:
+		return c.Scrubbed(v)
+	}
+	return v
+}
+
+// cleanField returns the value of a field without what could be a secret.
+func (c *Redactor) cleanField(name string, v any) any {
+	switch strings.ToLower(name) {
+	case "env", "httpheaders":
+		return c.without(v, "value")
+	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "changes":
+		return emptied(v)
+	case "terminated":
+		return c.without(c.clean(v), "message")
+	case "annotations":
+		return c.annotations(v)
+	case "patch":
+		return c.embedded(v)
+	}
+	return c.clean(v)
+}
+
+// without empties one field of a map, or of each map of a list.
+func (c *Redactor) without(v any, field string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			if name == field {
+				v[name] = hidden
+			}
+		}
+	case []any:
+		for k := range v {
+			v[k] = c.without(v[k], field)
+		}
+	default:
+		return emptied(v)
+	}
+	return c.clean(v)
+}
+
+// emptied keeps the shape of a value and none of its texts.
+func emptied(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = hidden
+		}
+		return v
+	case []any:
+		for k := range v {
+			v[k] = hidden
+		}
+		return v
+	case nil:
+		return nil
+	}
+	return hidden
+}
+
+// annotations keeps the values that Kubernetes and this program have written.
+func (c *Redactor) annotations(v any) any {
+	all, ok := v.(map[string]any)
+	if !ok {
+		return emptied(v)
+	}
+	for name, value := range all {
+		prefix, rest, _ := strings.Cut(name, "/")
+		known := prefix == "stsmigrate.dev" || strings.HasSuffix(prefix, "kubernetes.io") && prefix != "kubectl.kubernetes.io"
+		if !known || rest == "" {
+			all[name] = hidden
+			continue
+		}
+		all[name] = c.embedded(value)
+	}
+	return all
+}
+
+// embedded cleans a text that is a document of its own.
+func (c *Redactor) embedded(v any) any {
+	text, ok := v.(string)
+	if !ok {
+		return emptied(v)
+	}
+	if !strings.ContainsAny(text, "{[:\n") {
+		return c.Scrubbed(text)
+	}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return hidden
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return hidden
+	}
+	if _, plain := tree.(string); plain {
+		return c.Scrubbed(text)
+	}
+	if raw, err = json.Marshal(c.clean(tree)); err != nil {
+		return hidden
+	}
+	return string(raw)
+}
+
+// Scrubbed removes what looks like a credential from a text, such as the message of an Event. Names of fields do not
+// help there.
+func (c *Redactor) Scrubbed(text string) string {
+	for _, p := range c.credentials {
+		text = p.ReplaceAllString(text, "${1}"+hidden)
+	}
+	return text
+}
+
+// patterns match credentials in prose and URLs. The first group is kept.
+func patterns() []string {
+	return []string{
+		`(?i)(\b(?:[a-z0-9]+[_-])*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|authorization|credentials?)["']?\s*[=:]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;&]+`,
+		`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{8,}`,
+		`(://[^/\s:@]+:)[^@\s/]+`,
+		`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+`,
+		`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
+	}
+}

@@ -1,0 +1,134 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The manners of kubectl: help in groups, global flags behind a command of their own, and suggestions.
+
+// usage is cobra's template without the flags that every command takes.
+const usage = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{if eq (len .Groups) 0}}
+
+Commands:{{range $all}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{else}}{{range $group := .Groups}}
+
+{{.Title}}{{range $all}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{end}}{{if and .HasParent .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+
+Use "{{.Root.CommandPath}} options" for the flags of every command (-n, --context, --to-context, ...).{{if .HasAvailableSubCommands}}
+Use "{{.CommandPath}} [command] --help" for more about a command.{{end}}
+`
+
+// Group is a group of commands in the help, in the order in which users need them.
+type Group struct {
+	Title    string
+	Commands []string
+}
+
+// Mannered gives a program its groups, its usage text and its suggestions. The last group gets what none names.
+func Mannered(root *cobra.Command, groups []Group) {
+	root.AddCommand(optionsCommand())
+	of := map[string]string{}
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title})
+		for _, name := range g.Commands {
+			of[name] = g.Title
+		}
+	}
+	last := groups[len(groups)-1].Title
+	for _, c := range root.Commands() {
+		if c.GroupID = of[c.Name()]; c.GroupID == "" {
+			c.GroupID = last
+		}
+	}
+	root.SetHelpCommandGroupID(last)
+	root.SetCompletionCommandGroupID(last)
+	root.SetUsageTemplate(usage)
+	root.SetFlagErrorFunc(flagError)
+}
+
+// optionsCommand prints the flags that every command takes.
+func optionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "options", Short: "List the flags that every command takes", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			cmd.Printf("Every command takes these flags:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
+		},
+	}
+}
+
+// flagError adds to an error of a flag which one may be meant, and where to look.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
+			hint = "; did you mean --" + near + "?"
+		}
+	}
+	return fmt.Errorf("%w%s See `%s --help`", err, map[bool]string{true: ".", false: hint}[hint == ""], cmd.CommandPath())
+}
+
+// nearest returns the flag of a command that is spelled most like a word, or "" if none is.
+func nearest(cmd *cobra.Command, word string) string {
+	best, least := "", len(word)/3+2
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := distance(word, f.Name); d < least && !f.Hidden {
+			best, least = f.Name, d
+		}
+	})
+	return best
+}
+
+// distance returns how many letters must be changed, added or removed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for k := range row {
+		row[k] = k
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for k := range len(b) {
+			next := before
+			if a[i] != b[k] {
+				next = 1 + min(before, row[k], row[k+1])
+			}
+			before, row[k+1] = row[k+1], next
+		}
+	}
+	return row[len(b)]
+}
+
+// AsPlugin returns a function that names the commands of a program in a text as a user of the plugin types them:
+// "kubectl NAME VERB". The messages come from everywhere, and only the program knows how it was started.
+func AsPlugin(root *cobra.Command) func(string) string {
+	var verbs []string
+	for _, c := range root.Commands() {
+		verbs = append(verbs, c.Name())
+	}
+	name := root.Name()
+	command := regexp.MustCompile(`(?:(?:-n|--namespace|namespace|kubectl)[ =])?\b` + name + ` (?:` + strings.Join(verbs, "|") + `|completion|help)\b`)
+	return func(text string) string {
+		return command.ReplaceAllStringFunc(text, func(found string) string {
+			if !strings.HasPrefix(found, name+" ") {
+				return found
+			}
+			return "kubectl " + found
+		})
+	}
+}

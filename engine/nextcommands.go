@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// NextCommand is a command that the user may type next.
+type NextCommand struct {
+	Command string `json:"command"`
+	Why     string `json:"why"`
+}
+
+// DownSeconds is how long the waves were on neither side, in seconds by span.
+type DownSeconds struct {
+	Waves   int                    `json:"waves"`
+	Total   map[plans.Span]float64 `json:"totalSeconds"`
+	Longest map[plans.Span]float64 `json:"longestSeconds"`
+}
+
+func inSeconds(d *journal.Downtime) *DownSeconds {
+	if d == nil {
+		return nil
+	}
+	out := &DownSeconds{Waves: d.Waves, Total: map[plans.Span]float64{}, Longest: map[plans.Span]float64{}}
+	for s, took := range d.Total {
+		out.Total[s] = took.Seconds()
+	}
+	for s, took := range d.Longest {
+		out.Longest[s] = took.Seconds()
+	}
+	return out
+}
+
+// next returns what comes next in words, or states which process continues without a command, and the commands. work
+// reports that there is something to do.
+func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
+	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
+	typed := func(verb, why string) NextCommand { return NextCommand{strings.Trim(command(verb), "`"), why} }
+	back := typed("abort", "rolls back")
+	switch {
+	case j.Ended(), carried:
+		return "", nil
+	case work && j.Detached:
+		return "the orchestrator continues it", nil
+	case j.Outcome == plans.Split:
+		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back", []NextCommand{typed("resume", "moves the remaining ordinals"), back}
+	case j.Outcome == plans.Moved:
+		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back", []NextCommand{typed("finalize", "cleans up the source"), back}
+	case j.Leg.Direction == plans.Abort:
+		return command("abort"), []NextCommand{typed("abort", "continues to roll back")}
+	case j.Leg.Direction == plans.Finalize:
+		return command("finalize"), []NextCommand{typed("finalize", "continues to clean up the source")}
+	case j.Paused || j.Blocked != "":
+		return command("resume") + " or " + command("abort"), []NextCommand{typed("resume", "continues"), back}
+	}
+	return command("apply") + " or " + command("abort"), []NextCommand{typed("apply", "carries the plan out"), back}
+}

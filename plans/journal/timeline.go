@@ -1,0 +1,192 @@
+package journal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
+)
+
+// Timeline is what has happened to a plan. It is only reported and decides nothing. Every entry is written
+// together with the next write of the journal that is due anyway. Older entries are in a ConfigMap of their own.
+type Timeline struct {
+	// Begun is the time at which the first process began the plan.
+	Begun  *metav1.Time `json:"begun,omitempty"`
+	Events []Event      `json:"events,omitempty"`
+	Waves  []Wave       `json:"waves,omitempty"`
+	// Omitted is the number of entries that were dropped because they could not be stored elsewhere.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// EventKind is what an Event is about.
+type EventKind string
+
+// The kinds of Event.
+const (
+	// Requested means that a user has asked for what the event says.
+	Requested EventKind = "Requested"
+	// PlanBlocked means that the plan was blocked, for the reason that the event says.
+	PlanBlocked EventKind = "Blocked"
+	// PlanPaused means that a pause has taken effect.
+	PlanPaused EventKind = "Paused"
+	// LegEnded means that the plan has reached the outcome that the event says.
+	LegEnded EventKind = "Ended"
+)
+
+// Event is one entry about the whole plan.
+type Event struct {
+	At   metav1.Time `json:"at"`
+	Kind EventKind   `json:"kind"`
+	// ID is that of the reason, with Blocked.
+	ID reasons.ID `json:"id,omitempty"`
+	// By is the user as the API server names them, or the program that has asked; empty if not known.
+	By   string `json:"by,omitempty"`
+	What string `json:"what,omitempty"`
+}
+
+// Wave is one wave that has arrived.
+type Wave struct {
+	// Seq is that of its Grow. No two waves of a plan have the same.
+	Seq      int         `json:"seq"`
+	Ordinals plans.Slice `json:"ordinals"`
+	// To is the side on which it has arrived.
+	To   plans.Side       `json:"to"`
+	Left metav1.MicroTime `json:"left"`
+	// Took has the seconds of each span, in the order of plans.Spans.
+	Took []float64 `json:"took"`
+	// Nodes has the nodes that each ordinal has left and reached, from the lowest ordinal upwards; empty
+	// where not known.
+	Nodes [][2]string `json:"nodes,omitempty"`
+	Epoch int64       `json:"epoch"`
+	// By is the process that has seen it arrive.
+	By string `json:"by,omitempty"`
+}
+
+// Arrived returns the time at which the wave was available again.
+func (w Wave) Arrived() time.Time {
+	at := w.Left.Time
+	for _, seconds := range w.Took {
+		at = at.Add(time.Duration(seconds * float64(time.Second)))
+	}
+	return at
+}
+
+// Span returns how long a span took.
+func (w Wave) Span(s plans.Span) time.Duration {
+	if k := slices.Index(plans.Spans(), s); k >= 0 && k < len(w.Took) {
+		return time.Duration(w.Took[k] * float64(time.Second))
+	}
+	return 0
+}
+
+const (
+	// maxTimelineBytes is the size from which on the timeline of a journal is moved to its own ConfigMap. A journal
+	// is written several times for each wave.
+	maxTimelineBytes = 4 << 10
+	// hardTimelineBytes is the size that the timeline of a journal never exceeds: the oldest entries are dropped.
+	hardTimelineBytes = 32 << 10
+	// MaxStoredTimelineBytes is the size that a stored timeline never exceeds. A ConfigMap has at most 1 MiB.
+	MaxStoredTimelineBytes = 900 << 10
+	// maxEventBytes limits the text of an event.
+	maxEventBytes = 512
+)
+
+// Record adds an event that happens now.
+func (t *Timeline) Record(now time.Time, e Event) {
+	e.At, e.By, e.What = metav1.Time{Time: now.UTC().Truncate(time.Second)}, cut(e.By), cut(e.What)
+	t.Events = append(slices.Clip(t.Events), e) // never change the slice of the journal that was read
+	t.trim(hardTimelineBytes)
+}
+
+func (t *Timeline) arrived(w Wave) {
+	if slices.ContainsFunc(t.Waves, func(have Wave) bool { return have.Seq == w.Seq }) {
+		return
+	}
+	t.Waves = append(slices.Clip(t.Waves), w)
+	t.trim(hardTimelineBytes)
+}
+
+// Full reports whether the timeline should leave the journal.
+func (t *Timeline) Full() bool { return t.size() >= maxTimelineBytes }
+
+// Merge returns the entries of both timelines, each once and in their order. It is as large as can be stored.
+func (t *Timeline) Merge(later Timeline) Timeline {
+	out := Timeline{Begun: cmp.Or(t.Begun, later.Begun), Omitted: t.Omitted + later.Omitted, Events: slices.Clone(t.Events), Waves: slices.Clone(t.Waves)}
+	for _, e := range later.Events {
+		if !slices.ContainsFunc(t.Events, e.equal) {
+			out.Events = append(out.Events, e)
+		}
+	}
+	known := map[int]bool{}
+	for _, w := range t.Waves {
+		known[w.Seq] = true
+	}
+	for _, w := range later.Waves {
+		if !known[w.Seq] {
+			out.Waves = append(out.Waves, w)
+		}
+	}
+	slices.SortStableFunc(out.Events, func(a, b Event) int { return a.At.Compare(b.At.Time) })
+	slices.SortStableFunc(out.Waves, func(a, b Wave) int { return cmp.Compare(a.Seq, b.Seq) })
+	out.trim(MaxStoredTimelineBytes)
+	return out
+}
+
+// Emptied returns what stays in the journal when the entries are stored elsewhere.
+func (t *Timeline) Emptied() Timeline { return Timeline{Begun: t.Begun} }
+
+// size returns the number of bytes that the timeline takes.
+func (t *Timeline) size() int {
+	if len(t.Events) == 0 && len(t.Waves) == 0 {
+		return 0
+	}
+	raw, _ := json.Marshal(t) // it has no type that can fail
+	return len(raw)
+}
+
+// trim drops the oldest entries until the timeline is no larger than limit.
+func (t *Timeline) trim(limit int) {
+	for t.size() > limit {
+		waves, events := (len(t.Waves)+7)/8, (len(t.Events)+7)/8
+		t.Waves, t.Events = t.Waves[waves:], t.Events[events:]
+		t.Omitted += waves + events
+	}
+}
+
+func (e Event) equal(other Event) bool {
+	return e.At.Equal(&other.At) && e.Kind == other.Kind && e.By == other.By && e.What == other.What
+}
+
+// Validate returns the reason why the timeline cannot be that of a plan.
+func (t *Timeline) Validate(p *plans.Plan) error {
+	if size := t.size(); size > MaxStoredTimelineBytes {
+		return fmt.Errorf("timeline has %d bytes, expected at most %d", size, MaxStoredTimelineBytes)
+	}
+	for _, w := range t.Waves {
+		switch {
+		case w.Seq < 1 || !isWave(p, w.Ordinals) || !slices.Contains(plans.Sides(), w.To):
+			return fmt.Errorf("timeline.waves has %d ordinals from %d at step %d on the side %q, expected 1 to %d of %s, on a side", w.Ordinals.Replicas, w.Ordinals.Start, w.Seq, w.To, p.Window, p.Ordinals())
+		case len(w.Took) != len(plans.Spans()) || slices.ContainsFunc(w.Took, func(s float64) bool { return !(s >= 0 && s < 1e9) }):
+			return fmt.Errorf("timeline.waves has the spans %v at step %d, expected %d numbers of seconds", w.Took, w.Seq, len(plans.Spans()))
+		case len(w.Nodes) > int(w.Ordinals.Replicas):
+			return fmt.Errorf("timeline.waves has %d nodes at step %d, expected one for each of %s", len(w.Nodes), w.Seq, w.Ordinals)
+		}
+	}
+	return nil
+}
+
+// cut returns one line of printable text of a bounded size.
+func cut(text string) string {
+	text = plans.Line(text)
+	if len(text) <= maxEventBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxEventBytes], "") + " ..."
+}

@@ -1,0 +1,111 @@
+package reasons
+
+// ID names a reason. Its form is that of a reason of a Kubernetes condition or Event.
+type ID string
+
+// The reasons of a set, its ordinals and its pods (table/sets.yaml).
+const (
+	OrdinalDown       ID = "OrdinalDown"
+	SetUnsettled      ID = "SetUnsettled"
+	SetTerminating    ID = "SetTerminating"
+	SetDeleted        ID = "SetDeleted"
+	SetMarkLost       ID = "SetMarkLost"
+	SetDiffers        ID = "SetDiffers"
+	OrdinalsChanged   ID = "OrdinalsChanged"
+	RetentionChanged  ID = "RetentionChanged"
+	PlanOutdated      ID = "PlanOutdated"
+	PodNotReady       ID = "PodNotReady"
+	PodNotAvailable   ID = "PodNotAvailable"
+	PodTerminating    ID = "PodTerminating"
+	PodForeign        ID = "PodForeign"
+	NodeNotReady      ID = "NodeNotReady"
+	NodeGone          ID = "NodeGone"
+	DependencyDiffers ID = "DependencyDiffers"
+	BelongsElsewhere  ID = "BelongsElsewhere"
+	AdoptionInTheWay  ID = "AdoptionInTheWay"
+	AdoptionRevision  ID = "AdoptionRevision"
+)
+
+// The reasons of claims and volumes (table/storage.yaml).
+const (
+	ClaimNotBound          ID = "ClaimNotBound"
+	ClaimTerminating       ID = "ClaimTerminating"
+	ClaimMounted           ID = "ClaimMounted"
+	ClaimKept              ID = "ClaimKept"
+	ClaimReferenced        ID = "ClaimReferenced"
+	ClaimOwned             ID = "ClaimOwned"
+	ClaimForeign           ID = "ClaimForeign"
+	ClaimDeleted           ID = "ClaimDeleted"
+	ClaimResized           ID = "ClaimResized"
+	BindingBroken          ID = "BindingBroken"
+	BinderBehind           ID = "BinderBehind"
+	VolumeAttached         ID = "VolumeAttached"
+	VolumeInUse            ID = "VolumeInUse"
+	VolumeTerminating      ID = "VolumeTerminating"
+	VolumeDeleted          ID = "VolumeDeleted"
+	VolumeUnsafe           ID = "VolumeUnsafe"
+	VolumeNotRetained      ID = "VolumeNotRetained"
+	VolumeMarkLost         ID = "VolumeMarkLost"
+	VolumeClaimedElsewhere ID = "VolumeClaimedElsewhere"
+	VolumeForeign          ID = "VolumeForeign"
+	VolumeNotTranslated    ID = "VolumeNotTranslated"
+	OtherDisk              ID = "OtherDisk"
+	JournalIncomplete      ID = "JournalIncomplete"
+)
+
+// The reasons of budgets and drains (table/budgets.yaml).
+const (
+	BudgetMissing     ID = "BudgetMissing"
+	BudgetNotObserved ID = "BudgetNotObserved"
+	BudgetTooWide     ID = "BudgetTooWide"
+	BudgetChanged     ID = "BudgetChanged"
+	BudgetSelection   ID = "BudgetSelection"
+	BudgetMarkLost    ID = "BudgetMarkLost"
+	EvictionPending   ID = "EvictionPending"
+	PodLeaving        ID = "PodLeaving"
+	DrainFirst        ID = "DrainFirst"
+)
+
+// The reasons of gates and names (table/gates.yaml).
+const (
+	GateNotPassed    ID = "GateNotPassed"
+	GateFailed       ID = "GateFailed"
+	GateJobForeign   ID = "GateJobForeign"
+	ExportNotReady   ID = "ExportNotReady"
+	ExportConflict   ID = "ExportConflict"
+	NameNotPublished ID = "NameNotPublished"
+)
+
+// The reasons of the process that carries a plan out (table/process.yaml).
+const (
+	ChecksFailed        ID = "ChecksFailed"
+	NoConsent           ID = "NoConsent"
+	Paused              ID = "Paused"
+	WavesAtLimit        ID = "WavesAtLimit"
+	WaitsForRoom        ID = "WaitsForRoom"
+	WaitsForApproval    ID = "WaitsForApproval"
+	ClusterNotReached   ID = "ClusterNotReached"
+	RequestRefusedByAPI ID = "RequestRefusedByAPI"
+	WriteWithoutEffect  ID = "WriteWithoutEffect"
+	ProgramFailed       ID = "ProgramFailed"
+	TakenOver           ID = "TakenOver"
+	CarriedOutElsewhere ID = "CarriedOutElsewhere"
+	NoOrchestrator      ID = "NoOrchestrator"
+	OtherVersion        ID = "OtherVersion"
+)
+
+// The reasons of what is stored about a plan, and of requests (table/records.yaml).
+const (
+	NoPlan              ID = "NoPlan"
+	NoJournal           ID = "NoJournal"
+	RecordUnreadable    ID = "RecordUnreadable"
+	JournalRewound      ID = "JournalRewound"
+	JournalRebuilt      ID = "JournalRebuilt"
+	PlanEnded           ID = "PlanEnded"
+	DirectionImpossible ID = "DirectionImpossible"
+	RequestWithoutUse   ID = "RequestWithoutUse"
+	DeclarationInvalid  ID = "DeclarationInvalid"
+	DeclarationDiffers  ID = "DeclarationDiffers"
+	DeclarationDeleted  ID = "DeclarationDeleted"
+	ApprovalOutdated    ID = "ApprovalOutdated"
+)

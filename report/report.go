@@ -1,0 +1,157 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// Kind is the kind of a Report in its JSON form.
+const Kind = "Report"
+
+// Report is what a plan has done so far. Its JSON form is stable within an API version.
+type Report struct {
+	APIVersion  string          `json:"apiVersion"`
+	Kind        string          `json:"kind"`
+	Plan        string          `json:"plan"`
+	ID          string          `json:"id"`
+	Hash        string          `json:"hash"`
+	Source      plans.Ref       `json:"source"`
+	Destination plans.Ref       `json:"destination"`
+	Direction   plans.Direction `json:"direction"`
+	// Outcome is empty while the plan is under way.
+	Outcome plans.Outcome `json:"outcome,omitempty"`
+	// Blocked is the reason why the plan is blocked now.
+	Blocked string `json:"blocked,omitempty"`
+	// Ordinals is how many ordinals the plan moves, MaxUnavailable how many may be unavailable at once, and Window how
+	// many move together.
+	Ordinals       int32        `json:"ordinals"`
+	MaxUnavailable int32        `json:"maxUnavailable"`
+	Window         int32        `json:"window"`
+	Budget         plans.Budget `json:"budget"`
+	// Made says who made the plan. Begun is when its first process began it, and Ended when it was finalized or aborted.
+	Made  *plans.Made  `json:"made,omitempty"`
+	Begun *metav1.Time `json:"begun,omitempty"`
+	Ended *metav1.Time `json:"ended,omitempty"`
+	// Ignored names the checks whose findings were accepted, and Vouched the facts for which users have vouched.
+	Ignored []string `json:"ignored,omitempty"`
+	Vouched []string `json:"vouched,omitempty"`
+	Waves   []Wave   `json:"waves"`
+	// Away is how many ordinals were between the sides, from each time on. Peak is the largest of these numbers.
+	Away []Level `json:"away"`
+	Peak int32   `json:"peak"`
+	// Spans has the figures of each span over all waves, in the order of the spans.
+	Spans  []Span          `json:"spans"`
+	Events []journal.Event `json:"events"`
+	// Unrecorded lists ordinals that are part of the direction and have no record. An ordinal that has not moved yet
+	// has none either.
+	Unrecorded []int32 `json:"unrecorded,omitempty"`
+	// Omitted is the number of entries that were dropped from the timeline for lack of room.
+	Omitted int `json:"omitted,omitempty"`
+	// Untold is the reason why a part of the timeline could not be read.
+	Untold string `json:"untold,omitempty"`
+
+	text string // of the plan
+}
+
+// Wave is one wave: an ordinal, or several that moved together.
+type Wave struct {
+	Pods     string     `json:"pods"`
+	Ordinals []int32    `json:"ordinals"`
+	To       plans.Side `json:"to"`
+	// Left is when the wave began to leave, and Arrived when it was available again; nil while it is away.
+	Left    metav1.MicroTime  `json:"left"`
+	Arrived *metav1.MicroTime `json:"arrived,omitempty"`
+	// Seconds is how long each span took.
+	Seconds map[plans.Span]float64 `json:"seconds"`
+	// From and Onto are the nodes that the pods have left and reached, by the order of the ordinals.
+	From []string `json:"from,omitempty"`
+	Onto []string `json:"onto,omitempty"`
+	// Process has seen it arrive, in this epoch.
+	Process string `json:"process,omitempty"`
+	Epoch   int64  `json:"epoch"`
+}
+
+// Level is how many ordinals were away from this time on.
+type Level struct {
+	From  metav1.MicroTime `json:"from"`
+	Count int32            `json:"count"`
+}
+
+// Span has the figures of one span, or of their sum, in seconds.
+type Span struct {
+	Name    plans.Span `json:"name"`
+	Median  float64    `json:"median"`
+	Longest float64    `json:"longest"`
+	Total   float64    `json:"total"`
+}
+
+// New returns the report of a plan. whole is its whole timeline, and untold the reason why a part of it is missing.
+func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error, now time.Time) *Report {
+	r := &Report{
+		APIVersion: plans.APIVersion, Kind: Kind, Plan: p.Name, ID: p.ID, Hash: p.Hash, Source: p.Source, Destination: p.Destination,
+		Direction: j.Leg.Direction, Outcome: j.Outcome, Blocked: plans.Line(j.Blocked),
+		Ordinals: p.Count, MaxUnavailable: p.MaxUnavailable, Window: p.Window, Budget: p.Budget,
+		Made: p.Made, Begun: whole.Begun, Ended: j.EndedAt, Ignored: p.Ignored, Vouched: j.AssuredFacts(),
+		Events: slices.Clone(whole.Events), Omitted: whole.Omitted, text: plans.Render(p, journal.New(p).Leg),
+	}
+	if untold != nil {
+		r.Untold = plans.Line(untold.Error())
+	}
+	for _, w := range whole.Waves {
+		r.Waves = append(r.Waves, waveOf(p, w))
+	}
+	if w, away := underWay(p, j, now); away {
+		r.Waves = append(r.Waves, w)
+	}
+	r.Away = levels(r.Waves)
+	for _, l := range r.Away {
+		r.Peak = max(r.Peak, l.Count)
+	}
+	r.Spans = figures(r.Waves)
+	for o := p.End() - 1; o >= p.Start; o-- {
+		if !slices.ContainsFunc(r.Waves, func(w Wave) bool { return slices.Contains(w.Ordinals, o) }) {
+			r.Unrecorded = append(r.Unrecorded, o)
+		}
+	}
+	return r
+}
+
+func waveOf(p *plans.Plan, w journal.Wave) Wave {
+	arrived := metav1.NewMicroTime(w.Arrived())
+	out := Wave{
+		Pods: p.Pods(w.Ordinals), Ordinals: slices.Collect(w.Ordinals.All()), To: w.To, Left: w.Left, Arrived: &arrived,
+		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch,
+	}
+	for _, s := range plans.Spans() {
+		out.Seconds[s] = w.Span(s).Seconds()
+	}
+	for _, n := range w.Nodes {
+		out.From, out.Onto = append(out.From, n[0]), append(out.Onto, n[1])
+	}
+	return out
+}
+
+// underWay returns the wave that is on neither side now, as far as the stopwatch has measured it.
+func underWay(p *plans.Plan, j *journal.Journal, now time.Time) (Wave, bool) {
+	left := j.Left()
+	if left.IsZero() || j.Flight == nil {
+		return Wave{}, false
+	}
+	out := Wave{
+		Pods: p.Pods(j.Flight.Ordinals), Ordinals: slices.Collect(j.Flight.Ordinals.All()), To: j.Flight.From.Other(),
+		Left: metav1.NewMicroTime(left), Seconds: map[plans.Span]float64{}, Epoch: j.Epoch,
+	}
+	for _, s := range plans.Spans() {
+		out.Seconds[s] = j.Stopwatch.Took[s].Seconds()
+	}
+	out.Seconds[j.Stopwatch.Span] += max(now.Sub(j.Stopwatch.Since.Time).Seconds(), 0)
+	for o := range j.Flight.Ordinals.All() {
+		out.From = append(out.From, j.Flight.Pod(o).Node)
+	}
+	return out, true
+}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag of the test
+
+var start = time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // read only
+
+// moved returns a plan of five, of which three have moved: one before a night's pause, two after it. One has come back,
+// and one is away.
+func moved(t *testing.T) (*plans.Plan, *journal.Journal, journal.Timeline) {
+	t.Helper()
+	p := five()
+	p.Made = &plans.Made{At: metav1.Time{Time: start.Add(-time.Hour)}, By: "anna"}
+	var whole journal.Timeline
+	whole.Begun = &metav1.Time{Time: start}
+	whole.Record(start, journal.Event{Kind: journal.Requested, By: "anna", What: "Move"})
+	whole.Record(start.Add(40*time.Second), journal.Event{Kind: journal.PlanBlocked, By: "host/1", What: `pod web-3 has <script>alert("it")</script> in the way`})
+	whole.Record(start.Add(8*time.Hour), journal.Event{Kind: journal.Requested, By: "ben", What: "Move; vouched: node n1 is gone"})
+	wave := func(seq int, ordinal int32, to plans.Side, at time.Duration) {
+		whole.Waves = append(whole.Waves, journal.Wave{
+			Seq: seq, Ordinals: plans.Slice{Start: ordinal, Replicas: 1}, To: to, Left: metav1.NewMicroTime(start.Add(at)),
+			Took: []float64{4, 0.2, 0.1, 1, 6}, Nodes: [][2]string{{"node-a", "node-b"}}, Epoch: 1, By: "host/1",
+		})
+	}
+	wave(9, 4, plans.Destination, 10*time.Second)
+	wave(17, 3, plans.Destination, 8*time.Hour)
+	wave(25, 2, plans.Destination, 8*time.Hour+5*time.Second)
+	wave(33, 4, plans.Source, 8*time.Hour+30*time.Second)
+	j := journal.New(p)
+	j.Epoch = 2
+	j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 1, Replicas: 1}, From: plans.Source, Pods: []plans.Pod{{Ordinal: 1, Node: "node-a"}}}
+	j.Leave(start.Add(8*time.Hour + time.Minute))
+	return p, j, whole
+}
+
+func TestTheReportSaysHowManyWereAway(t *testing.T) {
+	p, j, whole := moved(t)
+	r := New(p, j, whole, errors.New("a reason"), start.Add(8*time.Hour+70*time.Second))
+	if r.Peak != 2 || len(r.Waves) != 5 || r.Untold != "a reason" || r.still() != 1 {
+		t.Errorf("%+v", r)
+	}
+	var counts []int32
+	for _, l := range r.Away {
+		counts = append(counts, l.Count)
+	}
+	if !slices.Equal(counts, []int32{1, 0, 1, 2, 1, 0, 1, 0, 1}) {
+		t.Errorf("away: %v", counts)
+	}
+	if !slices.Equal(r.Unrecorded, []int32{0}) {
+		t.Errorf("without a record: %v", r.Unrecorded)
+	}
+	sum := r.Spans[len(r.Spans)-1]
+	if sum.Name != Between || sum.Median < 11.29 || sum.Median > 11.31 || sum.Total < 45.1 || sum.Total > 45.3 {
+		t.Errorf("%+v", r.Spans)
+	}
+}
+
+func TestTheReportHasTheWaveUnderWay(t *testing.T) {
+	p, j, whole := moved(t)
+	r := New(p, j, whole, nil, start.Add(8*time.Hour+70*time.Second))
+	last := r.Waves[4]
+	if last.Arrived != nil || last.Seconds[plans.Terminating] != 10 || last.From[0] != "node-a" {
+		t.Errorf("the wave under way is %+v", last)
+	}
+}
+
+// Nothing of a plan that has not begun can be drawn, and nothing is missed.
+func TestAReportOfNothing(t *testing.T) {
+	p := five()
+	r := New(p, journal.New(p), journal.Timeline{}, nil, start)
+	for name, write := range map[string]func(io.Writer) error{"html": r.WriteHTML, "svg": r.WriteSVG, "json": r.WriteJSON} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil || b.Len() == 0 || strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+			t.Errorf("%s: %v\n%s", name, err, b.String())
+		}
+	}
+	if r.drawn().State != "not begun" {
+		t.Errorf("%+v", r.drawn().State)
+	}
+}
+
+// The page needs nothing from elsewhere, and text of others stays text.
+func TestThePageStandsAlone(t *testing.T) {
+	p, j, whole := moved(t)
+	var b bytes.Buffer
+	if err := New(p, j, whole, nil, start.Add(9*time.Hour)).WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, never := range []string{"<script", "src=", "@import", "url(", "http://", "https://", "ZgotmplZ"} {
+		if rest := strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""); strings.Contains(rest, never) {
+			t.Errorf("the page has %s", never)
+		}
+	}
+	for _, want := range []string{"anna", "ben", "vouched: node n1 is gone", "&lt;script&gt;", "Content-Security-Policy", "2026-01-01 22:00:10.000 UTC", "still away"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+}
+
+// The picture is well-formed XML, stays within its width, and a pause over night takes little of it.
+func TestThePictureOfAMove(t *testing.T) {
+	p, j, whole := moved(t)
+	r := New(p, j, whole, nil, start.Add(8*time.Hour+70*time.Second))
+	var b bytes.Buffer
+	if err := r.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := wellFormed(b.Bytes()); err != nil {
+		t.Error(err)
+	}
+	d := r.drawn()
+	if len(d.Gaps) != 1 || d.Gaps[0].Text != "8.0 h" || len(d.Names) != 4 {
+		t.Errorf("gaps %v, names %v", d.Gaps, d.Names)
+	}
+	for _, x := range d.Bars {
+		if x.X < labels || x.X+x.W > d.Right+0.01 || x.Y < 0 || x.Y+x.H > d.Base {
+			t.Errorf("a bar is outside the picture: %+v", x)
+		}
+	}
+	const file = "testdata/moves.svg"
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(want, b.Bytes()) {
+		t.Errorf("the picture is not that of %s (%v); look at it, and run with -update", file, err)
+	}
+}
+
+func wellFormed(raw []byte) error {
+	for d := xml.NewDecoder(bytes.NewReader(raw)); ; {
+		switch _, err := d.Token(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// A thousand ordinals still are one picture, and times that make no sense are drawn within it.
+func TestThePictureIsBounded(t *testing.T) {
+	p := five()
+	p.Count = 1000
+	var whole journal.Timeline
+	for k := range 1000 {
+		at := start.Add(time.Duration(k%7) * time.Duration(k) * time.Minute)
+		whole.Waves = append(whole.Waves, journal.Wave{Seq: k + 1, Ordinals: plans.Slice{Start: int32(k), Replicas: 1}, To: plans.Destination, Left: metav1.NewMicroTime(at), Took: []float64{0, 0, 0, 0, float64(k % 3)}})
+	}
+	d := New(p, journal.New(p), whole, nil, start).drawn()
+	if d.High > 4100 || len(d.Bars) < 1000 {
+		t.Errorf("height %.0f, %d bars", d.High, len(d.Bars))
+	}
+	for _, x := range d.Bars {
+		if !(x.X >= labels && x.X+x.W <= d.Right+0.01) {
+			t.Fatalf("a bar is outside the picture: %+v", x)
+		}
+	}
+}
+
+func TestTheReportIsJSON(t *testing.T) {
+	p, j, whole := moved(t)
+	var b bytes.Buffer
+	if err := New(p, j, whole, nil, start.Add(9*time.Hour)).WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back.Kind != Kind || back.Peak != 2 || len(back.Events) != 3 || back.Waves[0].Seconds[plans.Starting] != 6 {
+		t.Errorf("%+v: %v", back, err)
+	}
+}
+
+// five returns a plan over the ordinals 0 to 4.
+func five() *plans.Plan {
+	p := planstest.Three()
+	p.Start, p.Count = 0, 5
+	return p
+}
