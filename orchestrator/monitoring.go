@@ -1,8 +1,6 @@
 package orchestrator
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
@@ -10,8 +8,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by `make
-// generate`. In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
+// The alerts, and the dashboard of Grafana in grafana.go, are values here and files in deploy/chart/monitoring,
+// written by `make generate`. In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
 // plans of several orchestrators may have the same name.
 
 // alert is one alert for the operator.
@@ -99,36 +97,6 @@ func alerts() []alert {
 	}
 }
 
-// panel is one panel of the dashboard.
-type panel struct {
-	title, unit string
-	queries     []query
-}
-
-type query struct{ expr, legend string }
-
-func panels() []panel {
-	const each = "{{namespace}}/{{plan}}"
-	return []panel{
-		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
-		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
-		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
-		{"Plans that wait for the user", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"})`, each}}},
-		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
-		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},
-		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds)`, each}}},
-		{"On neither side, on average, by the parts of that time", "s", []query{
-			{`sum by (span) (rate(stsmigrate_downtime_seconds_sum[30m])) / sum by (span) (rate(stsmigrate_downtime_seconds_count[30m]))`, "{{span}}"},
-		}},
-		{"On neither side, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, span) (rate(stsmigrate_downtime_seconds_bucket[30m])))`, "{{span}}"}}},
-		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total[10m]))`, each}}},
-		{"Failures of the program itself, per hour", "short", []query{{`sum by (namespace) (increase(stsmigrate_panics_total[1h]))`, "{{namespace}}"}}},
-		{"Secrets with clusters: 0 for refused", "short", []query{{`min by (namespace, secret) (stsmigrate_clusters)`, "{{secret}}"}}},
-		{"Notifications, per ten minutes", "short", []query{{`sum by (result) (increase(stsmigrate_notifications_total[10m]))`, "{{result}}"}}},
-		{"Notifications that wait", "short", []query{{`max by (namespace) (stsmigrate_notifications_waiting)`, "{{namespace}}"}}},
-	}
-}
-
 type object = map[string]any
 
 // rules returns the alerts as a PrometheusRule of the Prometheus Operator.
@@ -146,31 +114,4 @@ func rules() ([]byte, error) {
 	})
 	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring.go by `make generate`.\n"
 	return append([]byte(head), raw...), err
-}
-
-// grafana returns the panels as JSON for Grafana, two in a row.
-func grafana() ([]byte, error) {
-	var list []object
-	for k, p := range panels() {
-		var targets []object
-		for n, q := range p.queries {
-			targets = append(targets, object{"refId": string(rune('A' + n)), "expr": q.expr, "legendFormat": q.legend})
-		}
-		list = append(list, object{
-			"id": k + 1, "type": "timeseries", "title": p.title, "targets": targets,
-			"datasource":  object{"type": "prometheus", "uid": "${source}"},
-			"gridPos":     object{"h": 8, "w": 12, "x": k % 2 * 12, "y": k / 2 * 8},
-			"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
-		})
-	}
-	var out bytes.Buffer
-	to := json.NewEncoder(&out)
-	to.SetEscapeHTML(false)
-	to.SetIndent("", "  ")
-	err := to.Encode(object{
-		"title": "stsmigrate: plans", "uid": "stsmigrate-plans", "schemaVersion": 39, "tags": []string{"stsmigrate"},
-		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "panels": list,
-		"templating": object{"list": []object{{"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}}},
-	})
-	return out.Bytes(), err
 }

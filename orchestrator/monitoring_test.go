@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -39,12 +40,18 @@ func TestQueriesAskForMetricsThatExist(t *testing.T) {
 		known[m.name] = m.labels
 	}
 	seen := map[string]bool{}
-	for _, p := range panels() {
+	for _, p := range append(tables(), graphs()...) {
 		for _, q := range p.queries {
-			for _, name := range asked(t, known, q.expr) {
+			for _, name := range asked(t, known, selected(q.expr)) {
 				seen[name] = true
 			}
 		}
+	}
+	for _, v := range variables() {
+		asked(t, known, selected(v.expr))
+	}
+	for _, a := range annotations() {
+		asked(t, known, selected(a.expr))
 	}
 	for name := range known {
 		if !seen[name] {
@@ -71,11 +78,14 @@ func asked(t *testing.T, known map[string][]string, expr string) (names []string
 			t.Errorf("%s: there is no metric %s", expr, name)
 		}
 		for _, l := range regexp.MustCompile(`(\w+)(=|!)`).FindAllStringSubmatch(m[2], -1) {
-			if !slices.Contains(of, l[1]) {
+			if l[1] != "namespace" && !slices.Contains(of, l[1]) {
 				t.Errorf("%s: %s has no label %s", expr, name, l[1])
 			}
 		}
 		names, labels = append(names, name), append(labels, of...)
+	}
+	if m := regexp.MustCompile(`^label_values\(.*, (\w+)\)$`).FindStringSubmatch(expr); m != nil && !slices.Contains(labels, m[1]) {
+		t.Errorf("%s: nothing in it has the label %s", expr, m[1])
 	}
 	for _, m := range regexp.MustCompile(`(?:by|on) \(([^)]*)\)`).FindAllStringSubmatch(expr, -1) {
 		for _, l := range strings.Split(m[1], ", ") {
@@ -106,5 +116,72 @@ func TestThePageHasTheMetrics(t *testing.T) {
 	have := regexp.MustCompile("(?m)^\\| `stsmigrate_.*\n").FindAllString(string(page), -1)
 	if !slices.Equal(have, want) {
 		t.Errorf("docs/orchestrator/running.md has\n%s\nexpected\n%s", strings.Join(have, ""), strings.Join(want, ""))
+	}
+}
+
+// Whatever the user selects, each panel and annotation is about that, and each variable exists.
+func TestTheDashboardShowsWhatIsSelected(t *testing.T) {
+	raw, err := grafana()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			ID      int
+			Type    string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ RefID, Expr string }
+		}
+		Templating  struct{ List []struct{ Name, Type string } }
+		Annotations struct {
+			List []struct{ Name, Expr, TitleFormat string }
+		}
+		Links []struct{ URL string }
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	var known []string
+	for _, v := range d.Templating.List {
+		known = append(known, v.Name)
+	}
+	if !slices.Equal(known, []string{"source", "namespace", "plan"}) || d.Templating.List[0].Type != "datasource" {
+		t.Errorf("the variables are %v", d.Templating.List)
+	}
+	for _, m := range regexp.MustCompile(`\$\{?(\w+)`).FindAllStringSubmatch(string(raw), -1) {
+		if !slices.Contains(known, m[1]) && !strings.HasPrefix(m[1], "__") {
+			t.Errorf("there is no variable %s", m[0])
+		}
+	}
+	taken := map[[2]int]int{}
+	for _, p := range d.Panels {
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if taken[[2]int{x, y}] > 0 || x >= 24 {
+					t.Fatalf("panels %d and %d are in one place", p.ID, taken[[2]int{x, y}])
+				}
+				taken[[2]int{x, y}] = p.ID
+			}
+		}
+		for _, q := range p.Targets {
+			follows(t, q.Expr)
+		}
+	}
+	if len(d.Panels) == 0 || d.Panels[0].Type != "table" || len(d.Panels[0].Targets) < 5 || len(d.Annotations.List) == 0 || len(d.Links) == 0 {
+		t.Errorf("%d panels, the first a %s; %d annotations, %d links", len(d.Panels), d.Panels[0].Type, len(d.Annotations.List), len(d.Links))
+	}
+	for _, a := range d.Annotations.List {
+		follows(t, a.Expr)
+	}
+}
+
+// follows checks that each metric of a query is limited to the selected namespaces, and plans if it has them.
+func follows(t *testing.T, expr string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(stsmigrate_\w+)(\{[^}]*\})?`).FindAllStringSubmatch(expr, -1) {
+		perPlan := slices.ContainsFunc(new(gauges).list(), func(k metric) bool { return k.name == m[1] && slices.Contains(k.labels, "plan") })
+		if !strings.Contains(m[2], `namespace=~"$namespace"`) || perPlan && !strings.Contains(m[2], `plan=~"$plan"`) {
+			t.Errorf("%s: %s is not limited to what is selected", expr, m[1])
+		}
 	}
 }

@@ -90,7 +90,7 @@ func (a *app) updates() *rollouts.Commands {
 // groups returns the commands in the order in which users need them.
 func groups() []program.Group {
 	return []program.Group{
-		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "dashboard", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
 		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
 		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
 		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
