@@ -45,6 +45,7 @@ func rooms() []room {
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
 		{"orchestrator/fleet", "dns clusters clusters/transport"},
 		{"orchestrator/notify", ""},
+		{"orchestrator/monitoring", "reasons"},
 		{"dashboard", "plans plans/journal"},
 		{"engine/verify", "records storage pdb clusters plans plans/journal"},
 		{"engine/recovery", "sets storage pdb gates clusters plans plans/journal reasons"},

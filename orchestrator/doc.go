@@ -11,7 +11,7 @@
 //	page.go       serves the page of all plans (package dashboard) to users who may list them
 //	run.go        one plan under way, from its clusters to its end
 //	events.go     events, conditions and logs
-//	metrics.go    metrics, and monitoring.go the dashboard and the alerts about them
+//	metrics.go    metrics; package monitoring has the alerts about them, and the dashboard
 //	spans.go      the spans of a plan's trace, and trace.go sends them
 //	start.go      assembles and starts the process
 //

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stsmigrate/stsmigrate/orchestrator/monitoring"
 )
 
 //nolint:gochecknoglobals // a flag of the test
 var update = flag.Bool("update", false, "write the dashboard and the alerts anew")
 
 func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
-	for file, make := range map[string]func() ([]byte, error){"alerts.yaml": rules, "dashboard.json": grafana} {
+	for file, make := range map[string]func() ([]byte, error){"alerts.yaml": monitoring.Rules, "dashboard.json": monitoring.Grafana} {
 		want, err := make()
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +30,7 @@ func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
 			}
 		}
 		if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what orchestrator/monitoring.go makes (%v): run `make generate`", file, err)
+			t.Errorf("%s is not what orchestrator/monitoring makes (%v): run `make generate`", file, err)
 		}
 	}
 }
@@ -40,25 +42,21 @@ func TestQueriesAskForMetricsThatExist(t *testing.T) {
 		known[m.name] = m.labels
 	}
 	seen := map[string]bool{}
-	for _, p := range append(tables(), graphs()...) {
-		for _, q := range p.queries {
-			for _, name := range asked(t, known, selected(q.expr)) {
-				seen[name] = true
-			}
+	panels, others := monitoring.Queries()
+	for _, expr := range panels {
+		for _, name := range asked(t, known, expr) {
+			seen[name] = true
 		}
 	}
-	for _, v := range variables() {
-		asked(t, known, selected(v.expr))
-	}
-	for _, a := range annotations() {
-		asked(t, known, selected(a.expr))
+	for _, expr := range others {
+		asked(t, known, expr)
 	}
 	for name := range known {
 		if !seen[name] {
 			t.Errorf("%s is on no panel", name)
 		}
 	}
-	for _, a := range alerts() {
+	for _, a := range monitoring.Alerts() {
 		asked(t, known, a.Expr)
 		if a.Summary == "" || a.Severity == "" || !strings.Contains(a.Description, "`stsmigrate ") {
 			t.Errorf("%s does not say what to do: %+v", a.Name, a)
@@ -119,28 +117,36 @@ func TestThePageHasTheMetrics(t *testing.T) {
 	}
 }
 
-// Whatever the user selects, each panel and annotation is about that, and each variable exists.
-func TestTheDashboardShowsWhatIsSelected(t *testing.T) {
-	raw, err := grafana()
+// drawn is what Grafana reads of the dashboard.
+type drawn struct {
+	Panels []struct {
+		ID      int
+		Type    string
+		GridPos struct{ X, Y, W, H int }
+		Targets []struct{ RefID, Expr string }
+	}
+	Templating  struct{ List []struct{ Name, Type string } }
+	Annotations struct {
+		List []struct{ Name, Expr, TitleFormat string }
+	}
+	Links []struct{ URL string }
+}
+
+func draw(t *testing.T) (d drawn, text string) {
+	t.Helper()
+	raw, err := monitoring.Grafana()
+	if err == nil {
+		err = json.Unmarshal(raw, &d)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d struct {
-		Panels []struct {
-			ID      int
-			Type    string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ RefID, Expr string }
-		}
-		Templating  struct{ List []struct{ Name, Type string } }
-		Annotations struct {
-			List []struct{ Name, Expr, TitleFormat string }
-		}
-		Links []struct{ URL string }
-	}
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatal(err)
-	}
+	return d, string(raw)
+}
+
+// Whatever the user selects, each panel and annotation is about that, and each variable exists.
+func TestTheDashboardShowsWhatIsSelected(t *testing.T) {
+	d, text := draw(t)
 	var known []string
 	for _, v := range d.Templating.List {
 		known = append(known, v.Name)
@@ -148,10 +154,29 @@ func TestTheDashboardShowsWhatIsSelected(t *testing.T) {
 	if !slices.Equal(known, []string{"source", "namespace", "plan"}) || d.Templating.List[0].Type != "datasource" {
 		t.Errorf("the variables are %v", d.Templating.List)
 	}
-	for _, m := range regexp.MustCompile(`\$\{?(\w+)`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`\$\{?(\w+)`).FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(known, m[1]) && !strings.HasPrefix(m[1], "__") {
 			t.Errorf("there is no variable %s", m[0])
 		}
+	}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			follows(t, q.Expr)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		follows(t, a.Expr)
+	}
+	if len(d.Annotations.List) == 0 || len(d.Links) == 0 {
+		t.Errorf("%d annotations, %d links", len(d.Annotations.List), len(d.Links))
+	}
+}
+
+// The table of plans comes first, and no panel covers another one.
+func TestThePanelsHaveTheirPlaces(t *testing.T) {
+	d, _ := draw(t)
+	if len(d.Panels) == 0 || d.Panels[0].Type != "table" || len(d.Panels[0].Targets) < 5 {
+		t.Fatalf("%+v", d.Panels)
 	}
 	taken := map[[2]int]int{}
 	for _, p := range d.Panels {
@@ -163,15 +188,6 @@ func TestTheDashboardShowsWhatIsSelected(t *testing.T) {
 				taken[[2]int{x, y}] = p.ID
 			}
 		}
-		for _, q := range p.Targets {
-			follows(t, q.Expr)
-		}
-	}
-	if len(d.Panels) == 0 || d.Panels[0].Type != "table" || len(d.Panels[0].Targets) < 5 || len(d.Annotations.List) == 0 || len(d.Links) == 0 {
-		t.Errorf("%d panels, the first a %s; %d annotations, %d links", len(d.Panels), d.Panels[0].Type, len(d.Annotations.List), len(d.Links))
-	}
-	for _, a := range d.Annotations.List {
-		follows(t, a.Expr)
 	}
 }
 

@@ -1,4 +1,4 @@
-package orchestrator
+package monitoring
 
 import (
 	"bytes"
@@ -97,8 +97,8 @@ func pages() [][2]string {
 	}
 }
 
-// grafana returns the dashboard as JSON for Grafana.
-func grafana() ([]byte, error) {
+// Grafana returns the dashboard as JSON for Grafana.
+func Grafana() ([]byte, error) {
 	var list []object
 	height := 0
 	add := func(kind string, p panel, x, width int) object {
@@ -140,7 +140,7 @@ func grafana() ([]byte, error) {
 
 func datasource() object { return object{"type": "prometheus", "uid": "${source}"} }
 
-func ref(n int) string { return string(rune('A' + n)) }
+func ref(n int) string { return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[n : n+1] }
 
 // tabulate makes a panel a table: a row for each plan, of the queries' present results.
 func tabulate(o object, p panel) {
@@ -200,4 +200,20 @@ func marks() []object {
 		})
 	}
 	return out
+}
+
+// Queries returns the queries of all panels, and of the variables and marks above them.
+func Queries() (panels, others []string) {
+	for _, p := range append(tables(), graphs()...) {
+		for _, q := range p.queries {
+			panels = append(panels, selected(q.expr))
+		}
+	}
+	for _, v := range variables() {
+		others = append(others, selected(v.expr))
+	}
+	for _, a := range annotations() {
+		others = append(others, selected(a.expr))
+	}
+	return panels, others
 }

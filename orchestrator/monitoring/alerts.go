@@ -1,4 +1,6 @@
-package orchestrator
+// Package monitoring has the alerts about the orchestrator's metrics and the dashboard of Grafana. They are values
+// here and files in deploy/chart/monitoring, written by `make generate`. No program reads them.
+package monitoring
 
 import (
 	"fmt"
@@ -8,12 +10,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// The alerts, and the dashboard of Grafana in grafana.go, are values here and files in deploy/chart/monitoring,
-// written by `make generate`. In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
+// In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
 // plans of several orchestrators may have the same name.
 
-// alert is one alert for the operator.
-type alert struct {
+// Alert is one alert for the operator.
+type Alert struct {
 	Name        string
 	Expr        string
 	For         string
@@ -26,10 +27,13 @@ type alert struct {
 
 const of = "stsmigrate %s {{ $labels.plan }} -n {{ $labels.namespace }} --context HOME"
 
-func alerts() []alert {
+// Alerts returns all alerts.
+func Alerts() []Alert { return append(aboutPlans(), aboutProcesses()...) }
+
+func aboutPlans() []Alert {
 	status, resume, abort := "`"+fmt.Sprintf(of, "status")+"`", "`"+fmt.Sprintf(of, "resume")+"`", "`"+fmt.Sprintf(of, "abort")+"`"
 	const plan = "Plan {{ $labels.namespace }}/{{ $labels.plan }}"
-	return []alert{
+	return []Alert{
 		{
 			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
 			plan + " waits for the user",
@@ -62,6 +66,11 @@ func alerts() []alert {
 			"The orchestrator retries after each error, and nothing is lost. " + status + " and the events TryingAgain on the ConfigMap of the plan show the errors: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints the Roles).",
 			reasons.ClusterNotReached,
 		},
+	}
+}
+
+func aboutProcesses() []Alert {
+	return []Alert{
 		{
 			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
 			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator carries out as many as its memory allows",
@@ -99,10 +108,10 @@ func alerts() []alert {
 
 type object = map[string]any
 
-// rules returns the alerts as a PrometheusRule of the Prometheus Operator.
-func rules() ([]byte, error) {
+// Rules returns the alerts as a PrometheusRule of the Prometheus Operator.
+func Rules() ([]byte, error) {
 	var list []object
-	for _, a := range alerts() {
+	for _, a := range Alerts() {
 		list = append(list, object{
 			"alert": a.Name, "expr": a.Expr, "for": a.For, "labels": object{"severity": a.Severity},
 			"annotations": object{"summary": a.Summary, "description": a.Description, "runbook_url": reasons.Runbook(a.Reason)},
@@ -112,6 +121,6 @@ func rules() ([]byte, error) {
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": object{"name": "orchestrator", "namespace": "stsmigrate"},
 		"spec": object{"groups": []object{{"name": "orchestrator", "rules": list}}},
 	})
-	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring.go by `make generate`.\n"
+	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring by `make generate`.\n"
 	return append([]byte(head), raw...), err
 }
