@@ -32,9 +32,10 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight clusters plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
+		{"cmd/internal/page", "cmd/internal/reach dashboard engine records plans reasons"},
 		{"cmd/internal/bundle", "cmd/internal/reach engine engine/verify preflight records storage clusters plans plans/journal"},
 		{"cmd/internal/hints", "cmd/internal/reach plans plans/journal"},
 		{"cmd/internal/live", "cmd/internal/output cmd/internal/reach engine records clusters view view/event plans plans/journal reasons"},
@@ -43,9 +44,12 @@ func rooms() []room {
 		{"cmd/internal/explain", "preflight preflight/check reasons"},
 		{"cmd/internal/rollouts", "cmd/internal/reach cmd/internal/program rollout clusters plans"},
 		{"cmd/internal/reach", "engine preflight/access records clusters clusters/transport dns plans plans/journal reasons"},
-		{"orchestrator", "plans/preview orchestrator/fleet engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes reasons"},
+		{"orchestrator", "plans/preview orchestrator/fleet orchestrator/notify dashboard engine engine/runner preflight preflight/check records clusters clusters/transport dns plans plans/journal writes reasons"},
 		{"engine/runner", "engine preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
 		{"orchestrator/fleet", "dns clusters clusters/transport"},
+		{"orchestrator/notify", ""},
+		{"orchestrator/monitoring", "reasons"},
+		{"dashboard", "plans plans/journal"},
 		{"engine/verify", "records storage pdb clusters plans plans/journal"},
 		{"engine/recovery", "sets storage pdb gates clusters plans plans/journal reasons"},
 		{"engine", "records sets storage pdb dns gates clusters plans plans/journal writes reasons"},
@@ -163,6 +167,22 @@ func TestSomePackagesAreForNobodyElse(t *testing.T) {
 			if strings.HasPrefix(imported, "k8s.io/kubernetes") {
 				t.Errorf("package %s imports %s: only the test bed's own module may", name, imported)
 			}
+		}
+	}
+}
+
+// A package that `make test` does not name is not tested there.
+func TestTheMakefileTestsEveryRoom(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "ROOMS     := ")
+	list, _, _ = strings.Cut(list, ")))")
+	_, list, _ = strings.Cut(list, "/...,")
+	for _, r := range rooms() {
+		if top, _, _ := strings.Cut(r.name, "/"); !slices.Contains(strings.Fields(list), top) {
+			t.Errorf("the Makefile does not test %s: add it to ROOMS", top)
 		}
 	}
 }

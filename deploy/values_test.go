@@ -150,3 +150,58 @@ func TestProgramsGetTheCertificateOfTheirMetrics(t *testing.T) {
 		}
 	}
 }
+
+// With a receiver the orchestrator gets its URL and the Secret with the key; without one it has neither.
+func TestTheOrchestratorGetsItsReceiver(t *testing.T) {
+	const url = "https://hooks.example/stsmigrate?team=a,b"
+	for name, set := range map[string][]string{
+		"":          nil,
+		"receiver":  {"orchestrator.notifications.url=https://hooks.example/stsmigrate?team=a\\,b", "orchestrator.notifications.secret=hooks"},
+		"and certs": {"orchestrator.notifications.url=https://hooks.example/stsmigrate?team=a\\,b", "orchestrator.notifications.secret=hooks", "orchestrator.metricsCertificate=cert"},
+	} {
+		pod := into[appsv1.Deployment](t, find(t, with(t, set...), "Deployment", "orchestrator")).Spec.Template.Spec
+		c := pod.Containers[0]
+		told := slices.Contains(c.Args, "--notify-url="+url)
+		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/orchestrator/notify" && m.ReadOnly })
+		volume := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "hooks" })
+		if want := name != ""; told != want || mounted != want || volume != want || slices.Contains(c.Args, "--notify-plain-http") {
+			t.Errorf("%q: %v, %v, %v", name, c.Args, c.VolumeMounts, pod.Volumes)
+		}
+		if len(pod.Volumes) != len(c.VolumeMounts) {
+			t.Errorf("%q: %d volumes and %d mounts", name, len(pod.Volumes), len(c.VolumeMounts))
+		}
+	}
+}
+
+// The page of all plans is served and reached only where it is wanted.
+func TestTheOrchestratorServesItsPageOnRequest(t *testing.T) {
+	const folder = "/etc/orchestrator/dashboard"
+	for name, set := range map[string][]string{
+		"":       nil,
+		"page":   {"orchestrator.dashboard.enabled=true"},
+		"signed": {"orchestrator.dashboard.enabled=true", "orchestrator.dashboard.certificate=cert"},
+		"not":    {"orchestrator.dashboard.enabled=false", "orchestrator.dashboard.certificate=cert"},
+	} {
+		all := with(t, set...)
+		pod := into[appsv1.Deployment](t, find(t, all, "Deployment", "orchestrator")).Spec.Template.Spec
+		c, on := pod.Containers[0], name == "page" || name == "signed"
+		port := slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "dashboard" && p.ContainerPort == 8444 })
+		if port != on || slices.Contains(c.Args, "--dashboard-bind-address=:8444") != on {
+			t.Errorf("%q: %v, %v", name, c.Args, c.Ports)
+		}
+		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == folder })
+		if want := name == "signed"; mounted != want || slices.Contains(c.Args, "--dashboard-cert-dir="+folder) != want || len(pod.Volumes) != len(c.VolumeMounts) {
+			t.Errorf("%q: %v, %v, %v", name, c.Args, c.VolumeMounts, pod.Volumes)
+		}
+		reached := 0
+		for _, r := range into[networkingv1.NetworkPolicy](t, find(t, all, "NetworkPolicy", "orchestrator")).Spec.Ingress {
+			reached += len(r.Ports)
+		}
+		service := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "Service" && o.GetName() == "orchestrator-dashboard"
+		})
+		if service != on || reached != map[bool]int{true: 2, false: 1}[on] {
+			t.Errorf("%q: the Service is there: %t, %d ports are reached", name, service, reached)
+		}
+	}
+}

@@ -7,9 +7,11 @@
 //	draft.go      makes the plan of a StatefulSetMigration that has none
 //	guard.go      keeps the objects of a plan under way from being deleted
 //	mirror.go     writes the status of a StatefulSetMigration
+//	notices.go    has the changes of states sent to a receiver (package notify), by one process of several
+//	page.go       serves the page of all plans (package dashboard) to users who may list them
 //	run.go        one plan under way, from its clusters to its end
 //	events.go     events, conditions and logs
-//	metrics.go    metrics, and monitoring.go the dashboard and the alerts about them
+//	metrics.go    metrics; package monitoring has the alerts about them, and the dashboard
 //	spans.go      the spans of a plan's trace, and trace.go sends them
 //	start.go      assembles and starts the process
 //

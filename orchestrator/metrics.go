@@ -7,15 +7,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stsmigrate/stsmigrate/dashboard"
+	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
-	running, waiting, state, step, left, clusters *prometheus.GaugeVec
-	arrived, errors, panics                       *prometheus.CounterVec
-	downtime                                      *prometheus.HistogramVec
+	running, waiting, state, step, ordinals, left, clusters, queue *prometheus.GaugeVec
+	arrived, errors, panics, notices                               *prometheus.CounterVec
+	downtime                                                       *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]string // by plan
@@ -37,6 +39,7 @@ func (g *gauges) list() []metric {
 		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
 		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
 		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It does not change while the plan makes no progress.", &g.step},
+		{"stsmigrate_plan_ordinals", []string{"plan", "where"}, "Ordinals of a plan by where they are, as the journal records it: `source`, `destination`, or `neither` for a wave in flight.", &g.ordinals},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
 		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
 		{
@@ -47,6 +50,8 @@ func (g *gauges) list() []metric {
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
 		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is blocked. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
+		{"stsmigrate_notifications_total", []string{"result"}, "Notifications that were `delivered`, `rejected` by the receiver, or `dropped` because too many waited; and attempts that failed and are `retried`.", &g.notices},
+		{"stsmigrate_notifications_waiting", nil, "Notifications that wait to be sent, in the process that sends them.", &g.queue},
 	}
 }
 
@@ -88,6 +93,9 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	g.panics.WithLabelValues().Add(0)  // a change from absent to 1 is no increase for Prometheus
 	g.running.WithLabelValues().Set(0) // present from the start: its absence means that no process runs
 	g.waiting.WithLabelValues().Set(0) // present from the start: its absence could hide a lack of room
+	for _, r := range notify.Results() {
+		g.notices.WithLabelValues(string(r)).Add(0)
+	}
 	return g, errors.Join(errs...)
 }
 
@@ -98,6 +106,10 @@ func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state, holder, me strin
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(p.Name, state)
+	r := dashboard.New("", p.Name, state, p, j)
+	for where, n := range map[string]int32{"source": r.Ordinals - r.Moved - r.InFlight, "neither": r.InFlight, "destination": r.Moved} {
+		g.ordinals.WithLabelValues(p.Name, where).Set(float64(n))
+	}
 	if j.Detached {
 		g.step.WithLabelValues(p.Name).Set(float64(j.Done))
 	}
@@ -152,5 +164,6 @@ func (g *gauges) forget(plan string) {
 	g.state.DeletePartialMatch(of)
 	g.errors.DeletePartialMatch(of)
 	g.step.DeletePartialMatch(of)
+	g.ordinals.DeletePartialMatch(of)
 	g.left.DeletePartialMatch(of)
 }

@@ -36,6 +36,25 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 		}
 	}
 	p := plan(t)
+	counts := func(what, source, neither, destination string) {
+		t.Helper()
+		want := ""
+		for _, c := range [][2]string{{"destination", destination}, {"neither", neither}, {"source", source}} {
+			if c[1] != "" {
+				want += `stsmigrate_plan_ordinals{plan="web",where="` + c[0] + `"} ` + c[1] + "\n"
+			}
+		}
+		if want != "" {
+			for _, m := range g.list() {
+				if m.name == "stsmigrate_plan_ordinals" {
+					want = "# HELP " + m.name + " " + m.help + "\n# TYPE " + m.name + " gauge\n" + want
+				}
+			}
+		}
+		if err := testutil.GatherAndCompare(r, strings.NewReader(want), "stsmigrate_plan_ordinals"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	j := journal.New(p)
 	j.Done = 7
 	j.Enter(plans.Terminating, time.Unix(1000, 0))
@@ -43,6 +62,7 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	const state, left, step = `stsmigrate_plan_state{plan="web",state="Waiting"} 1`, `stsmigrate_wave_left_timestamp_seconds{plan="web"} 1000`, `stsmigrate_plan_step{plan="web"} 7`
 	g.plan(p, j, "Waiting", "", "me")
 	expect("a person's plan that nobody has", state, left)
+	counts("at the start", "3", "0", "0")
 	j.Detached = true
 	g.plan(p, j, "Blocked", "", "me")
 	g.plan(p, j, "Waiting", "", "me")
@@ -58,4 +78,8 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	g.plan(p, j, "Waiting", "", "me")
 	g.forget(p.Name)
 	expect("one that is no more")
+	counts("one that is no more", "", "", "")
+	j.Outcome = plans.Moved
+	g.plan(p, j, "Moved", "", "me")
+	counts("at the end", "0", "0", "3")
 }

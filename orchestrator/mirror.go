@@ -61,6 +61,7 @@ type standing struct {
 type frontStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	State              string             `json:"state"`
+	Since              *metav1.Time       `json:"since,omitempty"`
 	Message            string             `json:"message,omitempty"`
 	Course             plans.Direction    `json:"direction,omitempty"`
 	Plan               string             `json:"plan,omitempty"`
@@ -69,6 +70,14 @@ type frontStatus struct {
 	Source             string             `json:"source,omitempty"`
 	Destination        string             `json:"destination,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions"`
+}
+
+// since returns since when a plan has been in a state, if this was its status until now.
+func (f frontStatus) since(state string, now metav1.Time) *metav1.Time {
+	if f.State == state && f.Since != nil {
+		return f.Since
+	}
+	return &now
 }
 
 // otherwise returns why a declaration has no effect, or none yet; "" if it has.
@@ -136,7 +145,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if s.state == unreadable { // what is known of the plan stays in the status
 		out = before
 	}
-	out.State, out.Message, out.Conditions = s.state, message, slices.Clone(before.Conditions)
+	out.State, out.Since, out.Message, out.Conditions = s.state, before.since(s.state, now), message, slices.Clone(before.Conditions)
 	if s.declared != nil {
 		out.ObservedGeneration = s.declared.Object.GetGeneration()
 	}
@@ -178,8 +187,11 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	return out
 }
 
-// show writes the status if it has changed, and if this process or no process holds the Lease.
+// show puts a plan on the page, and tells the receiver of notifications, if there is one, of the state. It
+// writes the status if it has changed, and if this process or no process holds the Lease.
 func (h *Orchestrator) show(ctx context.Context, s standing) error {
+	h.put(s)
+	h.notice(s)
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -41,6 +42,8 @@ type Orchestrator struct {
 	// waiting holds the plans for which this process has no room.
 	waiting map[string]*waiter
 	drafts  map[string]*drafting
+	// notices is nil where there is no receiver.
+	notices *notices
 	// checks limits how many plans are checked for the first time at once.
 	checks *engine.WaveLimiter
 }
@@ -72,8 +75,10 @@ type Setup struct {
 	// ForgetAfter is how long the record of an ended plan is kept; 0 means for ever.
 	ForgetAfter time.Duration
 	Events      record.EventRecorder
-	gauges      *gauges
-	spans       tracer
+	// Board has the rows of the page of all plans.
+	Board  *dashboard.Board
+	gauges *gauges
+	spans  tracer
 }
 
 // known is a plan that was read before. A plan never changes.
@@ -297,9 +302,11 @@ func (h *Orchestrator) forget(name string) {
 	delete(h.told, name)
 	delete(h.told, "front of "+name)
 	delete(h.told, recordOf(name))
+	delete(h.told, "notified of "+name)
 	delete(h.leases, records.LeaseName(name))
 	h.waitsNoMore(name)
 	h.gauges.forget(name)
+	h.Board.Remove(h.Namespace, name)
 }
 
 // leased returns how long the Lease of a plan keeps this process away; 0 means not at all. The caller

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -31,8 +32,10 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
+	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -60,6 +63,11 @@ type Options struct {
 	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
+	// DashboardAddress is host:port of the page of all plans, or "0" for none, and DashboardCertDir is as
+	// MetricsCertDir.
+	DashboardAddress, DashboardCertDir string
+	// Receiver is told how the states of plans change; without a URL there is none.
+	Receiver notify.Target
 	// Spans receives the traces of plans; nil means that none are sent.
 	Spans sdktrace.SpanExporter
 }
@@ -91,6 +99,14 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := h.announce(config, m, o); err != nil {
+		return err
+	}
+	if o.DashboardAddress != "0" && o.DashboardAddress != "" {
+		if err := m.Add(h.servePage(o.DashboardAddress, o.DashboardCertDir)); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(
 		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
 		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
@@ -99,6 +115,21 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	defer h.spans.end(ctx)
 	return m.Start(ctx)
+}
+
+// announce has the changes of states sent, if there is a receiver.
+func (h *Orchestrator) announce(config *rest.Config, m manager.Manager, o Options) error {
+	if o.Receiver.URL == "" {
+		return nil
+	}
+	if err := h.sendTo(o.Receiver, o.Agent); err != nil {
+		return fmt.Errorf("notifications: %w", err)
+	}
+	leases, err := coordinationv1client.NewForConfigAndClient(config, m.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	return m.Add(h.elect(leases))
 }
 
 func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Orchestrator, error) {
@@ -130,7 +161,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
 		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewWaveLimiter(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
-		Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Board: dashboard.NewBoard(), Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }

@@ -36,14 +36,35 @@ type Listed struct {
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
 }
 
+// Entry is one plan of a list with what is stored of it.
+type Entry struct {
+	Listed
+	// Plan and Journal are nil if they cannot be read.
+	Plan    *plans.Plan
+	Journal *journal.Journal
+}
+
 // List returns the plans of a namespace, or of all namespaces with "". A plan that cannot be read is
 // listed as Unreadable, and hides no other.
 func List(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Listed, error) {
+	all, err := Entries(ctx, home, namespace, now)
+	if err != nil {
+		return nil, err
+	}
+	out := []Listed{}
+	for _, e := range all {
+		out = append(out, e.Listed)
+	}
+	return out, nil
+}
+
+// Entries returns the plans that List does, with what is stored of each.
+func Entries(ctx context.Context, home client.Client, namespace string, now func() time.Time) ([]Entry, error) {
 	var maps corev1.ConfigMapList
 	if err := home.List(ctx, &maps, client.InNamespace(namespace), client.HasLabels{plans.PlanLabel}); err != nil {
 		return nil, fmt.Errorf("listing plans: %w", err)
 	}
-	out := []Listed{}
+	out := []Entry{}
 	for i := range maps.Items {
 		if cm := &maps.Items[i]; holdsPlan(cm) {
 			out = append(out, describe(ctx, home, cm, now))
@@ -60,26 +81,26 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 }
 
 // describe reads one plan, and its journal from the same namespace.
-func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Listed {
-	out := Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}
-	p, err := planIn(cm)
-	if err != nil {
+func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Entry {
+	out := Entry{Listed: Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}}
+	var err error
+	if out.Plan, err = planIn(cm); err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	out.Source, out.Destination, out.MaxUnavailable = &p.Source, &p.Destination, strconv.Itoa(int(p.MaxUnavailable))
+	out.Source, out.Destination, out.MaxUnavailable = &out.Plan.Source, &out.Plan.Destination, strconv.Itoa(int(out.Plan.MaxUnavailable))
 	store := NewStore(home, cm.Namespace, out.Name)
 	holder, err := store.Holder(ctx, now)
 	if err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	j, _, err := store.Journal(ctx, p)
+	j, _, err := store.Journal(ctx, out.Plan)
 	if err != nil {
 		out.Reason = err.Error()
 		return out
 	}
-	out.State, out.Holder = State(p, j, holder), holder
+	out.Journal, out.State, out.Holder = j, State(out.Plan, j, holder), holder
 	out.ReasonID, _ = j.Why()
 	return out
 }

@@ -59,6 +59,11 @@ Several of these processes share the plans and take over from one another.`,
 	s.StringVar(&f.MetricsCertDir, "metrics-cert-dir", "", "where the tls.crt and tls.key of the metrics are; without them a self-signed certificate is created at start")
 	s.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	s.StringVar(&f.ProfileAddress, "pprof-bind-address", "0", "host:port of Go's profiles, readable without authentication, or 0 for none")
+	s.StringVar(&f.DashboardAddress, "dashboard-bind-address", "0", "host:port of the page of all plans, by TLS, for users who may list them (docs/dashboard.md), or 0 for none")
+	s.StringVar(&f.DashboardCertDir, "dashboard-cert-dir", "", "where the tls.crt and tls.key of that page are; without them a self-signed certificate is created at start")
+	s.StringVar(&f.Receiver.URL, "notify-url", "", "where each change of a plan's state is sent to by HTTP POST, as a CloudEvent (https; docs/notifications.md); empty for nowhere")
+	s.StringVar(&f.Receiver.Dir, "notify-dir", "/etc/orchestrator/notify", "the folder with the file key, which signs these messages, and ca.crt if the receiver has an authority of its own")
+	s.BoolVar(&f.Receiver.PlainHTTP, "notify-plain-http", false, "allow http to other machines in --notify-url: every machine on the way could read the messages")
 	s.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 1 for what each plan waits for, 6 for every request; never what an object contains")
 	return c
 }

@@ -132,6 +132,8 @@ export default defineConfig({
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Watching a move", link: "/watching" },
+          { text: "The page of all plans", link: "/dashboard" },
+          { text: "Notifications", link: "/notifications" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],

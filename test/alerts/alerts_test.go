@@ -93,6 +93,13 @@ func ofItsProcesses() map[string]history {
 			says:  "Secret sts/west holds no cluster that is accepted",
 			quiet: `stsmigrate_clusters{namespace="sts", pod="a", secret="west"} 1x50 0x2 1x70`,
 		},
+		"NotificationsFail": {
+			fires: `stsmigrate_notifications_total{namespace="sts", pod="a", result="dropped"} 0x60 1x60`,
+			says:  "The orchestrator in namespace sts cannot deliver notifications",
+			quiet: `stsmigrate_notifications_total{namespace="sts", pod="a", result="delivered"} 0+1x120
+			        stsmigrate_notifications_total{namespace="sts", pod="a", result="retried"} 0+1x120
+			        stsmigrate_notifications_waiting{namespace="sts", pod="a"} 3x10 0 3x10 0x99`,
+		},
 		"NoOrchestrator": {
 			fires: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60`,
 			says:  "No orchestrator runs, or its metrics are not collected",

@@ -1,8 +1,8 @@
-package orchestrator
+// Package monitoring has the alerts about the orchestrator's metrics and the dashboard of Grafana. They are values
+// here and files in deploy/chart/monitoring, written by `make generate`. No program reads them.
+package monitoring
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
@@ -10,12 +10,11 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// The dashboard and the alerts are values here and files in deploy/chart/monitoring, written by `make
-// generate`. In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
+// In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
 // plans of several orchestrators may have the same name.
 
-// alert is one alert for the operator.
-type alert struct {
+// Alert is one alert for the operator.
+type Alert struct {
 	Name        string
 	Expr        string
 	For         string
@@ -28,10 +27,13 @@ type alert struct {
 
 const of = "stsmigrate %s {{ $labels.plan }} -n {{ $labels.namespace }} --context HOME"
 
-func alerts() []alert {
+// Alerts returns all alerts.
+func Alerts() []Alert { return append(aboutPlans(), aboutProcesses()...) }
+
+func aboutPlans() []Alert {
 	status, resume, abort := "`"+fmt.Sprintf(of, "status")+"`", "`"+fmt.Sprintf(of, "resume")+"`", "`"+fmt.Sprintf(of, "abort")+"`"
 	const plan = "Plan {{ $labels.namespace }}/{{ $labels.plan }}"
-	return []alert{
+	return []Alert{
 		{
 			"PlanBlocked", `max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"}) == 1`, "1m", "warning",
 			plan + " waits for the user",
@@ -64,6 +66,11 @@ func alerts() []alert {
 			"The orchestrator retries after each error, and nothing is lost. " + status + " and the events TryingAgain on the ConfigMap of the plan show the errors: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints the Roles).",
 			reasons.ClusterNotReached,
 		},
+	}
+}
+
+func aboutProcesses() []Alert {
+	return []Alert{
 		{
 			"PlansWaitForRoom", `min by (namespace) (stsmigrate_plans_waiting) > 0`, "15m", "warning",
 			"{{ $value }} plans in namespace {{ $labels.namespace }} wait for room: every orchestrator carries out as many as its memory allows",
@@ -83,6 +90,14 @@ func alerts() []alert {
 			reasons.ClusterNotReached,
 		},
 		{
+			"NotificationsFail",
+			`sum by (namespace) (increase(stsmigrate_notifications_total{result=~"rejected|dropped"}[15m])) > 0 or max by (namespace) (min_over_time(stsmigrate_notifications_waiting[15m])) > 0`,
+			"0m", "warning",
+			"The orchestrator in namespace {{ $labels.namespace }} cannot deliver notifications",
+			"The moves are not affected. The log of the orchestrator that sends (the holder of Lease stsmigrate.notifications) names the reason: a receiver that does not answer, a certificate, a key. When the receiver accepts them again, the present state of every plan is sent. Until then `stsmigrate get -n {{ $labels.namespace }} --context HOME` shows the plans.",
+			"",
+		},
+		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
 			"No orchestrator runs, or its metrics are not collected",
 			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` shows why none of its pods is ready.",
@@ -91,40 +106,12 @@ func alerts() []alert {
 	}
 }
 
-// panel is one panel of the dashboard.
-type panel struct {
-	title, unit string
-	queries     []query
-}
-
-type query struct{ expr, legend string }
-
-func panels() []panel {
-	const each = "{{namespace}}/{{plan}}"
-	return []panel{
-		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state))`, "{{state}}"}}},
-		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running`, "{{pod}}"}}},
-		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting`, "{{pod}}"}}},
-		{"Plans that wait for the user", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{state="Blocked"})`, each}}},
-		{"Steps done", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_step)`, each}}},
-		{"Ordinals that arrived, per ten minutes", "short", []query{{`sum by (side) (increase(stsmigrate_ordinals_arrived_total[10m]))`, "on the {{side}}"}}},
-		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds)`, each}}},
-		{"On neither side, on average, by the parts of that time", "s", []query{
-			{`sum by (span) (rate(stsmigrate_downtime_seconds_sum[30m])) / sum by (span) (rate(stsmigrate_downtime_seconds_count[30m]))`, "{{span}}"},
-		}},
-		{"On neither side, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, span) (rate(stsmigrate_downtime_seconds_bucket[30m])))`, "{{span}}"}}},
-		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total[10m]))`, each}}},
-		{"Failures of the program itself, per hour", "short", []query{{`sum by (namespace) (increase(stsmigrate_panics_total[1h]))`, "{{namespace}}"}}},
-		{"Secrets with clusters: 0 for refused", "short", []query{{`min by (namespace, secret) (stsmigrate_clusters)`, "{{secret}}"}}},
-	}
-}
-
 type object = map[string]any
 
-// rules returns the alerts as a PrometheusRule of the Prometheus Operator.
-func rules() ([]byte, error) {
+// Rules returns the alerts as a PrometheusRule of the Prometheus Operator.
+func Rules() ([]byte, error) {
 	var list []object
-	for _, a := range alerts() {
+	for _, a := range Alerts() {
 		list = append(list, object{
 			"alert": a.Name, "expr": a.Expr, "for": a.For, "labels": object{"severity": a.Severity},
 			"annotations": object{"summary": a.Summary, "description": a.Description, "runbook_url": reasons.Runbook(a.Reason)},
@@ -134,33 +121,6 @@ func rules() ([]byte, error) {
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": object{"name": "orchestrator", "namespace": "stsmigrate"},
 		"spec": object{"groups": []object{{"name": "orchestrator", "rules": list}}},
 	})
-	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring.go by `make generate`.\n"
+	head := "# Alerts for the orchestrator, for the Prometheus Operator. Made from orchestrator/monitoring by `make generate`.\n"
 	return append([]byte(head), raw...), err
-}
-
-// dashboard returns the panels as JSON for Grafana, two in a row.
-func dashboard() ([]byte, error) {
-	var list []object
-	for k, p := range panels() {
-		var targets []object
-		for n, q := range p.queries {
-			targets = append(targets, object{"refId": string(rune('A' + n)), "expr": q.expr, "legendFormat": q.legend})
-		}
-		list = append(list, object{
-			"id": k + 1, "type": "timeseries", "title": p.title, "targets": targets,
-			"datasource":  object{"type": "prometheus", "uid": "${source}"},
-			"gridPos":     object{"h": 8, "w": 12, "x": k % 2 * 12, "y": k / 2 * 8},
-			"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
-		})
-	}
-	var out bytes.Buffer
-	to := json.NewEncoder(&out)
-	to.SetEscapeHTML(false)
-	to.SetIndent("", "  ")
-	err := to.Encode(object{
-		"title": "stsmigrate: plans", "uid": "stsmigrate-plans", "schemaVersion": 39, "tags": []string{"stsmigrate"},
-		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "panels": list,
-		"templating": object{"list": []object{{"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}}},
-	})
-	return out.Bytes(), err
 }

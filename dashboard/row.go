@@ -1,0 +1,125 @@
+package dashboard
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// Row is what the page shows of one plan.
+type Row struct {
+	Namespace   string `json:"namespace"`
+	Plan        string `json:"plan"`
+	Source      string `json:"source,omitempty"`
+	Destination string `json:"destination,omitempty"`
+	State       string `json:"state"`
+	// Moved is how many of the Ordinals are on the destination, by the journal.
+	Moved    int32 `json:"moved"`
+	Ordinals int32 `json:"ordinals"`
+	// InFlight is how many ordinals may be on neither side. MaxUnavailable is how many may be unavailable.
+	InFlight       int32  `json:"inFlight"`
+	MaxUnavailable int32  `json:"maxUnavailable"`
+	Reason         string `json:"reason,omitempty"`
+	// ReasonID names the reason, and Runbook is the address of the page that explains it.
+	ReasonID string     `json:"reasonID,omitempty"`
+	Runbook  string     `json:"runbook,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	Next     string     `json:"next,omitempty"`
+	// Attention reports that the plan needs the user.
+	Attention bool `json:"attention,omitempty"`
+}
+
+// New returns the row of a plan. Plan and journal are nil as long as there is none, or if it cannot be read.
+func New(namespace, name, state string, p *plans.Plan, j *journal.Journal) Row {
+	r := Row{Namespace: namespace, Plan: name, State: state, Attention: state == "Blocked" || state == "Unreadable"}
+	if p == nil {
+		return r
+	}
+	r.Source, r.Destination, r.Ordinals, r.MaxUnavailable = p.Source.String(), p.Destination.String(), p.Count, p.MaxUnavailable
+	if j == nil {
+		return r
+	}
+	r.Moved, r.InFlight = counts(p, j)
+	r.Attention = r.Attention || j.Overdue != ""
+	return r
+}
+
+// Explained adds the ID of the reason, if it has one, and the address of the page about it.
+func (r *Row) Explained(id, runbook string) {
+	if id != "" {
+		r.ReasonID, r.Runbook = id, runbook
+	}
+}
+
+// counts returns how many ordinals are on the destination, and how many may be on neither side, by the journal.
+func counts(p *plans.Plan, j *journal.Journal) (moved, inFlight int32) {
+	switch {
+	case j.Outcome == plans.Aborted:
+		return 0, 0
+	case j.Leg.Direction == plans.Finalize, j.Outcome == plans.Moved:
+		return p.Count, 0
+	}
+	step, _, more := j.Next(p)
+	back := j.Leg.Direction == plans.Abort
+	switch {
+	case back && (!more || !step.Moves()):
+		return 0, 0
+	case !more:
+		return p.End() - j.Leg.Lowest, 0
+	case !step.Moves():
+		return p.End() - j.Leg.End, 0
+	}
+	there := wave(j, step, j.Down(p))
+	if there == between {
+		inFlight = step.Ordinals.Replicas
+	}
+	return p.Slice(plans.Destination, step.Ordinals, there == onDestination).Replicas, inFlight
+}
+
+// place is where a wave is, by the journal.
+type place int
+
+const (
+	onSource place = iota
+	between
+	onDestination
+)
+
+// wave returns where the wave of a step is. down reports that it may be on neither side.
+func wave(j *journal.Journal, step plans.Step, down bool) place {
+	from, to := onSource, onDestination
+	if j.Leg.Direction == plans.Abort {
+		from, to = to, from
+	}
+	switch {
+	case step.Op == plans.Verify, step.Op == plans.Relax:
+		return to
+	case down:
+		return between
+	case j.Reversed(step): // it has not left the source
+		return onSource
+	case step.Op.Arrives():
+		return to
+	}
+	return from
+}
+
+// before orders rows: those that need the user first, then those under way, then the others by name.
+func before(a, b Row) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Plan, b.Plan), strings.Compare(a.Namespace, b.Namespace))
+}
+
+func rank(r Row) int {
+	switch {
+	case r.Attention:
+		return 0
+	case r.State == "Moving", r.State == "Aborting", r.State == "Finalizing", r.State == "Waiting", r.State == "Stopped":
+		return 1
+	case r.State == string(plans.Finalized), r.State == string(plans.Aborted):
+		return 3
+	}
+	return 2
+}
