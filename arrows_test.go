@@ -2,6 +2,7 @@
 package stsmigrate_test
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
