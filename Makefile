@@ -9,11 +9,11 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 # What a release has archives for, and what its images are made for.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
-ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns engine gates orchestrator pdb plans preflight records rollout sets slicecontroller storage writes))
+ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns engine gates orchestrator pdb plans preflight records rollout sets slicecontroller storage view writes))
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/zoo
+	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo
 	cd test/e2e && go test ./history/... ./images/...
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
@@ -57,7 +57,7 @@ race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
 integration: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -p 3 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/performance/storm/...
+	go test -count=1 -p 3 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/... ./test/performance/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -89,8 +89,19 @@ fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what 
 	go test ./dns -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 	go test ./pdb -run '^$$' -fuzz '^FuzzBudgets$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s
 
-demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times
-	go run ./test/acceptance/demo $(if $(KILL),-kill)
+demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times (BINARIES=DIR has etcd, kube-apiserver and so on: what it lacks is compiled)
+	$(if $(BINARIES),STSMIGRATE_BINARIES=$(abspath $(BINARIES))) go run ./test/acceptance/demo $(if $(KILL),-kill)
+
+docs: docs/node_modules/.package-lock.json ## Serve the documents as a site, and show changes at once (needs npm)
+	cd docs && npm run dev
+
+docs-build: docs/node_modules/.package-lock.json ## Build the site of the documents into docs/.vitepress/dist; a dead link fails (needs npm)
+	cd docs && npm run build
+
+docs/node_modules/.package-lock.json: docs/package-lock.json
+	@command -v npm >/dev/null || { echo "the site is built by VitePress, which needs npm, and there is no npm on PATH: install Node.js 20 or newer" >&2; exit 1; }
+	cd docs && npm ci --no-audit --no-fund
+	@touch $@
 
 storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
 	go run ./test/performance/storm

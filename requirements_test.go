@@ -15,20 +15,11 @@ import (
 
 // What a page says is missing is mended, or said as a limit, when it is there: such a sentence outlives it unseen.
 func TestNoPageSaysThatSomethingIsToCome(t *testing.T) {
-	pages := 0
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		for _, words := range regexp.MustCompile(`(?i)not (there|run|done|written|tested|supported) yet|coming soon|\bTODO\b|\bTBD\b`).FindAll(raw, -1) {
+	stale := regexp.MustCompile(`(?i)not (there|run|done|written|tested|supported) yet|coming soon|work in progress|to be written|\bTODO\b|\bTBD\b|\bFIXME\b`)
+	for path, text := range pages(t) {
+		for _, words := range stale.FindAllString(text, -1) {
 			t.Errorf("%s says %q", path, words)
 		}
-		pages++
-		return err
-	})
-	if err != nil || pages < 10 {
-		t.Errorf("%d pages were read: %v", pages, err)
 	}
 }
 

@@ -44,8 +44,8 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 		return out
 	}
 	if observed.SameRequest(j.Observed) || j.Ended() {
-		out.RefusedID, out.Refused = j.Observed.RefusedID, j.Observed.Refused
-		return out.until(later)
+		out.RefusedID, out.Refused = notYet(later, j.Observed.RefusedID), cmp.Or(later, j.Observed.Refused)
+		return out
 	}
 	command := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
 	if d.Request != nil && d.Request.ID != j.Observed.Request {
@@ -55,16 +55,16 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	if err := refuse(p, &trial, d, command); err != nil {
 		return out.refuse(observed, err)
 	}
-	out.Command, out.Work = command, true
-	return out.until(later)
+	out.Command, out.Work, out.RefusedID, out.Refused = command, true, notYet(later, ""), later
+	return out
 }
 
-// until adds the reason why the plan does not take the declared direction yet, if there is one.
-func (a Requested) until(later string) Requested {
+// notYet returns the ID of the reason why a direction is not taken, or another one if it is.
+func notYet(later string, or reasons.ID) reasons.ID {
 	if later != "" {
-		a.RefusedID, a.Refused = reasons.DirectionImpossible, later
+		return reasons.DirectionImpossible
 	}
-	return a
+	return or
 }
 
 // refuse returns the answer to a request that cannot be fulfilled.

@@ -67,7 +67,22 @@ type View struct {
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
 	Ordinals []OrdinalView         `json:"ordinals"`
+	// work reports that a process continues the plan, or should.
+	work bool
 }
+
+// Rests reports whether the plan stays as it is until a user acts: it has an outcome, is paused or blocked, and no
+// request is under way that changes that.
+func (v *View) Rests() bool {
+	switch v.State {
+	case string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Blocked", "Paused":
+		return !v.work
+	}
+	return false
+}
+
+// Active reports whether a process continues the plan now.
+func (v *View) Active() bool { return v.Holder != "" && v.work }
 
 // OrdinalView shows where one ordinal is.
 type OrdinalView struct {
@@ -172,6 +187,7 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, comm
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
+	v.work = asked.Work
 	v.Next, v.Commands = v.next(j, asked.Work, command)
 	if asked.RemoveNames {
 		v.Commands = nil

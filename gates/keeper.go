@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/expressions"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
@@ -258,6 +259,15 @@ func (t turn) judge(a Answer, err error) string {
 		return fmt.Sprintf("%s %d", what, a.Code)
 	case !strings.Contains(a.Body, t.Expect):
 		return fmt.Sprintf("%s %d, and the expected text is not in the %d bytes of the answer", what, a.Code, len(a.Body))
+	case t.Expression == "":
+		return ""
+	}
+	e, err := expressions.Compile(t.Expression)
+	if err != nil { // a plan with such a gate is refused when it is read
+		return "the expression is not valid: " + err.Error()
+	}
+	if why := e.Judge(expressions.Answer{Code: a.Code, Text: a.Body}); why != "" {
+		return fmt.Sprintf("%s %d, and %s", what, a.Code, why)
 	}
 	return ""
 }
@@ -273,6 +283,9 @@ func (t turn) wanted() string {
 	}
 	if t.Expect != "" {
 		out += fmt.Sprintf(" and %q", t.Expect)
+	}
+	if t.Expression != "" {
+		out += fmt.Sprintf(" and %s", plans.Line(t.Expression))
 	}
 	return out
 }

@@ -146,6 +146,8 @@ func TestAGateThatHasPassedIsNotAskedAgain(t *testing.T) {
 
 func TestWhatCountsAsAnAnswer(t *testing.T) {
 	web := plans.Gate{Name: "vars", When: plans.BeforeShrink, HTTPGet: &corev1.HTTPGetAction{Path: "/vars?pod=$(POD)", Port: intstr.FromString("http")}}
+	running := web
+	running.Expression = `body.state == "running"`
 	expecting := func(g plans.Gate) plans.Gate { g.Expect = "all good"; return g }
 	for _, c := range []struct {
 		gate   plans.Gate
@@ -164,6 +166,10 @@ func TestWhatCountsAsAnAnswer(t *testing.T) {
 		{web, Answer{Code: 404}, nil, "HTTP status 404; expected HTTP status 200 to 399"},
 		{web, Answer{Code: 503, Complaint: "no endpoints"}, nil, "HTTP status 503: no endpoints"},
 		{expecting(web), Answer{Code: 200, Body: "all good"}, nil, ""},
+		{running, Answer{Code: 200, Body: `{"state":"running"}`}, nil, ""},
+		{running, Answer{Code: 200, Body: `{"state":"starting"}`}, nil, `HTTP status 200, and the expression is false over the 20 bytes of the answer; expected HTTP status 200 to 399 and body.state == "running"`},
+		{running, Answer{Code: 200, Body: "s3cret"}, nil, "over the 6 bytes of the answer, which are not JSON"},
+		{running, Answer{Code: 503, Body: `{"state":"running"}`}, nil, "HTTP status 503; expected"},
 		{expecting(web), Answer{Code: 200}, nil, "HTTP status 200, and the expected text is not in the 0 bytes of the answer"},
 	} {
 		b := bare(t, c.gate, pod("shop", "web-2", "True"))

@@ -18,6 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -154,7 +155,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	}
 	if p := s.plan; p != nil {
 		out.Plan, out.Hash, out.Source, out.Destination = records.RecordName(p.Name), p.Hash, p.Source.String(), p.Destination.String()
-		out.Summary = records.Shortened(plans.Render(p, journal.New(p).Leg))
+		out.Summary = records.Shortened(preview.Render(p, journal.New(p).Leg))
 		out.Course = j.Leg.Direction
 	}
 	say := func(kind string, is bool, reason, message string) {

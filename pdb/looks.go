@@ -46,7 +46,7 @@ func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observ
 			return plans.Wait(reasons.PodLeaving, why), err
 		}
 	}
-	s, found, err := k.bring(ctx, m, goal{allowance: max(k.Plan.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true})
+	s, found, err := k.bring(ctx, m, away(k.Plan, m))
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
@@ -59,6 +59,11 @@ func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observ
 		}
 	}
 	return plans.Done(), nil
+}
+
+// away returns the goal while the ordinals of a wave are away: what the plan allows, less those that are down anyway.
+func away(p *plans.Plan, m plans.StepContext) goal {
+	return goal{allowance: max(p.MaxUnavailable-m.Ordinals.Replicas-m.Down, 0), before: true}
 }
 
 // leaving returns the reason why the replicas of the side that gets the ordinal back cannot bound it yet:

@@ -93,6 +93,16 @@ func (k budgets) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.
 	return map[plans.Side]want{m.From: from, m.To(): to}
 }
 
+// During returns the numbers of both budgets while a wave of a Move is away.
+func During(p *plans.Plan, wave plans.Slice) map[plans.Side]policyv1.PodDisruptionBudgetSpec {
+	m := plans.StepContext{Step: plans.Step{Op: plans.Tighten, Ordinals: wave, From: plans.Source}}
+	out := map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
+	for side, w := range (budgets{Pair: clusters.Pair{Plan: p}}).wants(m, away(p, m), "") {
+		out[side] = w.spec
+	}
+	return out
+}
+
 // matches compares the numbers; selector and eviction policy stay the user's. A minAvailable from a time
 // with more pods does not match, although it allows as little: not even a broken pod could be evicted under
 // it.

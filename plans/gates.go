@@ -45,6 +45,8 @@ type Gate struct {
 	Pod *intstr.IntOrString `json:"pod,omitempty"`
 	// Expect, if not empty, must occur in the standard output of the command or in the body of the response.
 	Expect string `json:"expect,omitempty"`
+	// Expression, if not empty, is a condition in CEL over the answer (package expressions).
+	Expression string `json:"expression,omitempty"`
 	// Timeout is how long one ordinal may take to pass before the plan is blocked.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// Interval is the time between two queries. A Job is watched instead.
@@ -180,56 +182,6 @@ func (g Gate) Kind() string {
 	default:
 		return "exec " + g.Exec.Command[0]
 	}
-}
-
-// words describes a gate in one line.
-func (g Gate) words() string {
-	in := "the pod of the ordinal"
-	switch {
-	case g.IsJob():
-		in = "the namespace of the ordinal"
-	case g.Pod != nil && g.Pod.Type == intstr.Int:
-		in = fmt.Sprintf("the pod of ordinal %d", g.Pod.IntVal)
-	case g.Pod != nil:
-		in = "any other pod of the set"
-	}
-	often := ""
-	if !g.IsJob() {
-		often = fmt.Sprintf(" every %s", g.Interval.Duration)
-	}
-	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration)
-}
-
-// runs lists in full what the gate runs, one line each, for the user to approve.
-func (g Gate) runs() []string {
-	var out []string
-	if g.Exec != nil {
-		out = append(out, quoted(g.Exec.Command))
-	}
-	if !g.IsJob() {
-		return out
-	}
-	spec := g.Job.Template.Spec
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		line := fmt.Sprintf("image %q", c.Image)
-		if command := slices.Concat(c.Command, c.Args); len(command) > 0 {
-			line += " with " + quoted(command)
-		}
-		if spec.ServiceAccountName != "" {
-			line += fmt.Sprintf(" as ServiceAccount %q", spec.ServiceAccountName)
-		}
-		out = append(out, line)
-	}
-	return out
-}
-
-// quoted quotes words so that nothing of them is lost and nothing affects a terminal.
-func quoted(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = strconv.Quote(w)
-	}
-	return strings.Join(out, " ")
 }
 
 // Passed lists the gates of one step that have passed. It is journaled BEFORE the Job that proves it

@@ -17,6 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 // asking returns a Migration with these gates.
@@ -54,6 +55,9 @@ func TestGatesAreReadStrictly(t *testing.T) {
 		strings.Replace(good, "exec", "pod: any, exec", 1):                              `pod is "any": expected AnyOther, or an ordinal`,
 		get("path: /, port: 80, host: example.org"):                                     "httpGet.host is set",
 		get("path: /, port: 80, protocol: x"):                                           "httpGet.protocol is set",
+		strings.Replace(good, "exec", "expression: body.state =, exec", 1):              "gate drain: expression is no condition in CEL over code, text and body: 1:",
+		strings.Replace(good, "exec", "expression: size(text), exec", 1):                "its value is of type int, expected true or false",
+		strings.Replace(job(""), "job:", "expression: 'true', job:", 1):                 "expression is for exec and httpGet",
 		get("path: vars, port: 80"):                                                     `httpGet.path is "vars"`,
 		get("path: /, port: 99999"):                                                     `httpGet.port is "99999"`,
 		get("path: /, port: '***'"):                                                     `httpGet.port is "***"`,
@@ -128,7 +132,7 @@ func TestAPlanSaysAllOfItsGates(t *testing.T) {
 		"  gate         rejoin (AfterGrow): Job in the namespace of the ordinal, asked for up to 5m0s per ordinal\n" +
 		"  gate         rejoin runs image \"i\" as ServiceAccount \"admin\"\n" +
 		"  gate         rejoin runs image \"j\" with \"sh\" \"-c\" \"curl x | sh\" as ServiceAccount \"admin\"\n"
-	if text := plans.Render(p, p.FirstLeg()); !strings.Contains(text, want) {
+	if text := preview.Render(p, p.FirstLeg()); !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nexpected in it\n%s", text, want)
 	}
 	if g := p.Gates[2]; g.Job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || g.Interval.Duration != 0 {

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"encoding/json"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	kjson "sigs.k8s.io/json"
@@ -9,8 +10,18 @@ import (
 
 // A plan or journal of a newer release may have fields that this release does not know. They are
 // preserved when it is written again. If ignoring a field would do harm, its writer names it in the
-// list requires, and a reader that does not know every entry refuses the document (decode). No such
-// field exists yet.
+// list requires, and a reader that does not know every entry refuses the document (decode).
+
+// GateExpressions is required by a plan with a gate that has an expression: without it, the gate would pass too early.
+const GateExpressions = "gate-expressions"
+
+// Requirements returns what a reader of a plan with these gates must support.
+func Requirements(gates []Gate) []string {
+	if slices.ContainsFunc(gates, func(g Gate) bool { return g.Expression != "" }) {
+		return []string{GateExpressions}
+	}
+	return nil
+}
 
 // MarshalJSON implements json.Marshaler.
 func (p Plan) MarshalJSON() ([]byte, error) {

@@ -116,6 +116,8 @@ type Plan struct {
 	ID string `json:"id"`
 	// Hash covers every other field; an edited plan is refused.
 	Hash string `json:"hash"`
+	// Requires lists what a reader must support. A release that does not refuses the plan.
+	Requires []string `json:"requires,omitempty"`
 	// Read is the whole document as it was read, if it has unknown fields; nil otherwise.
 	Read json.RawMessage `json:"-"`
 

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -135,6 +136,17 @@ func (p *Plan) abortStep(l Leg, i int) (Op, Slice) {
 		return ops[i%len(ops)], wave
 	}
 	return p.closing(i - p.waves(l)*len(ops))
+}
+
+// Waves returns the ordinals of each wave of a leg, in the order in which they move.
+func (p *Plan) Waves(l Leg) iter.Seq[Slice] {
+	return func(yield func(Slice) bool) {
+		for i := range p.waves(l) {
+			if !yield(p.wave(l, i)) {
+				return
+			}
+		}
+	}
 }
 
 // wave returns the ordinals of the i-th wave of a leg, and none after the last one. The first wave

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stsmigrate/stsmigrate/expressions"
 )
 
 // refuseGates returns the first mistake in the gates of a Migration, in one sentence.
@@ -25,7 +27,7 @@ func refuseGates(gates []Gate) error {
 			return fmt.Errorf("gate %s is defined twice, expected a unique name", g.Name)
 		}
 		seen[g.Name] = true
-		for _, refuse := range []func() string{g.refuse, g.refuseTimes, g.refuseExec, g.refuseHTTP, g.refuseJob} {
+		for _, refuse := range []func() string{g.refuse, g.refuseExpression, g.refuseTimes, g.refuseExec, g.refuseHTTP, g.refuseJob} {
 			if why := refuse(); why != "" {
 				return fmt.Errorf("gate %s: %s", g.Name, why)
 			}
@@ -54,8 +56,20 @@ func (g Gate) refuse() string {
 		return "pod is for exec and httpGet: a Job runs in a pod of its own"
 	case g.IsJob() && g.Expect != "":
 		return "expect is for exec and httpGet: a Job passes when it is complete"
+	case g.IsJob() && g.Expression != "":
+		return "expression is for exec and httpGet: a Job passes when it is complete"
 	case g.Pod != nil && g.Pod.Type == intstr.String && g.Pod.StrVal != AnyOther:
 		return fmt.Sprintf("pod is %q: expected %s, or an ordinal; leave it out for the pod of the ordinal that moves", g.Pod.StrVal, AnyOther)
+	}
+	return ""
+}
+
+func (g Gate) refuseExpression() string {
+	if g.Expression == "" {
+		return ""
+	}
+	if _, err := expressions.Compile(g.Expression); err != nil {
+		return fmt.Sprintf("expression is no condition in CEL over code, text and body: %s", err)
 	}
 	return ""
 }

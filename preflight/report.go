@@ -100,3 +100,16 @@ func (r *Report) Names() []string {
 	}
 	return names
 }
+
+// Common lists what both clusters must share so that a volume means the same disk in both.
+func (r *Report) Common() string {
+	if len(r.Backends) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nBoth clusters must share the following, which this program cannot verify:\n")
+	for _, one := range r.Backends {
+		fmt.Fprintf(&b, "  %s: %s\n", one.Driver, one.Share)
+	}
+	return b.String()
+}

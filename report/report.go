@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 // Kind is the kind of a Report in its JSON form.
@@ -97,7 +98,7 @@ func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error
 		Direction: j.Leg.Direction, Outcome: j.Outcome, Blocked: plans.Line(j.Blocked),
 		Ordinals: p.Count, MaxUnavailable: p.MaxUnavailable, Window: p.Window, Budget: p.Budget,
 		Made: p.Made, Begun: whole.Begun, Ended: j.EndedAt, Ignored: p.Ignored, Vouched: j.AssuredFacts(),
-		Events: slices.Clone(whole.Events), Omitted: whole.Omitted, text: plans.Render(p, journal.New(p).Leg),
+		Events: slices.Clone(whole.Events), Omitted: whole.Omitted, text: preview.Render(p, journal.New(p).Leg),
 	}
 	if untold != nil {
 		r.Untold = plans.Line(untold.Error())

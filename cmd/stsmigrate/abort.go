@@ -1,16 +1,38 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 func (a *app) abortCommand() *cobra.Command {
+	var unavailable string
 	cmd := a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
-		"Abort plan %s and move every ordinal back to %s?", nil)
+		"Abort plan %s and move every ordinal back to %s?", func(_ context.Context, t *reach.Target, _ *journal.Journal) error {
+			if unavailable == "" {
+				return nil
+			}
+			v, err := program.ReadUnavailable("--max-unavailable", unavailable)
+			a.word.MaxUnavailable = program.Unavailable(v, t.Plan.Count)
+			return err
+		})
+	first := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
+		if unavailable != "" {
+			if _, err := program.ReadUnavailable("--max-unavailable", unavailable); err != nil {
+				return err
+			}
+		}
+		return first(cmd, args)
+	}
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
-	cmd.Flags().Int32Var(&a.word.MaxUnavailable, "max-unavailable", 0, "how many ordinals may be unavailable during the abort, if more than the plan allows: for a broken destination")
+	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)
 	return cmd
 }

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -28,6 +28,7 @@ func (a *app) applyCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	var home reach.HomeFlags
+	var file string
 	cmd := &cobra.Command{
 		Use:   "apply FILE|PLAN",
 		Short: "Carry a plan out, or continue one that was stopped",
@@ -36,17 +37,32 @@ func (a *app) applyCommand() *cobra.Command {
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
 is approved at the prompt pauses after its first ordinal; --yes does not.
+If FILE is a Migration, its plan is made, shown and carried out, or continued if it is stored.
 
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
 command returns: status -w, pause, resume, abort and finalize work on it as ever, with
 that namespace.`,
-		Args: program.OneArgument,
+		Example: `  stsmigrate apply web.yaml
+  stsmigrate apply web -n shop-new --context west
+  stsmigrate apply -f migration.yaml --dry-run=server`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if file != "" && len(args) == 0 {
+				return nil
+			}
+			if file != "" {
+				return fmt.Errorf("the plan is named twice: by %q and by -f %s", args[0], file)
+			}
+			return program.OneArgument(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := home.Check(); err != nil {
+			if file != "" {
+				args = []string{file}
+			}
+			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
 			far.detach = home.Detach
-			t, fresh, err := a.load(cmd.Context(), args[0], &home)
+			t, fresh, err := a.loadFile(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
 			}
@@ -54,6 +70,8 @@ that namespace.`,
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "a Migration or a plan (- is standard input)")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
 	far.add(cmd)
 	far.addCanary(cmd)
@@ -63,18 +81,26 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
+	a.eventsFlag(cmd)
 	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
+}
+
+// isName reports whether an argument is the name of a plan and not a file.
+func isName(what string) bool {
+	if what == "-" || strings.ContainsAny(what, "/.") {
+		return false
+	}
+	_, err := os.Stat(what)
+	return err != nil
 }
 
 // load finds a plan by file or by name. fresh reports that it is not stored yet.
 func (a *app) load(ctx context.Context, what string, home *reach.HomeFlags) (t *reach.Target, fresh bool, err error) {
-	if what != "-" && !strings.ContainsAny(what, "/.") {
-		if _, err := os.Stat(what); err != nil { // not a file: a name
-			if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
-				err = t.NotOfCommands(ctx)
-			}
-			return t, false, err
+	if isName(what) {
+		if t, err = a.reach.Stored(ctx, what); err == nil && home.Detach {
+			err = t.NotOfCommands(ctx)
 		}
+		return t, false, err
 	}
 	t, p, err := a.fromFile(ctx, what, home)
 	if err != nil {
@@ -151,7 +177,11 @@ var errNoTerminal = errors.New("this changes both sides and standard input is no
 
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {
-	if a.yes {
+	switch {
+	case a.dryRun != "" && a.dryRun != "none": // whatever the next write is, it is not sent
+		fmt.Fprintln(a.Out, question)
+		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+	case a.yes:
 		return nil
 	}
 	if f, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
@@ -166,11 +196,11 @@ func (a *app) confirm(question string) error {
 }
 
 // process returns the runner with which this process carries out the plan.
-func (a *app) process(t *reach.Target, timeout time.Duration) runner.Runner {
+func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) runner.Runner {
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
 		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
-		Report: a.tell, Complain: a.complain,
+		Report: show.Progress, Complain: show.Complain,
 	}
 }
 
@@ -184,50 +214,29 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		if direction == plans.Finalize {
 			a.farewell(ctx, t, j)
 		}
-		fmt.Fprint(a.Out, granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+record(t, j))
+		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
-	p, j, err := a.process(t, timeout).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
+	if err != nil {
+		return err
+	}
+	drawn := a.source(t).Beside(ctx, show)
+	p, j, err := a.process(t, timeout, show).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	drawn()
+	end()
+	show.End(p, err)
 	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
 	a.farewell(ctx, t, j)
-	fmt.Fprint(a.Out, record(t, j))
+	fmt.Fprint(a.Out, hints.Record(t, j))
 	if !j.KeepNames {
 		return nil
 	}
 	fmt.Fprintf(a.Out, "The old names are still answered, with the current addresses. To keep them current when pods restart: %s; to remove them: %s\n",
 		t.Command("names -w"), t.Command("names --remove"))
 	return nil
-}
-
-// complain prints an error that will be retried.
-func (a *app) complain(err error) {
-	fmt.Fprintf(a.Out, "%s  %-16s will try again: %s\n", a.now().UTC().Format("15:04:05.000"), "", oneLine(err.Error()))
-}
-
-// tell prints one line per event.
-func (a *app) tell(e *engine.Engine, p engine.Progress, err error) {
-	line := p.Reason
-	switch {
-	case err != nil:
-		line = "will try again: " + oneLine(err.Error())
-	case p.Overdue:
-		line = reasons.Tagged(p.ID, p.Reason)
-	case p.Kind == engine.Waiting:
-		line = "waiting: " + reasons.Tagged(p.ID, p.Reason)
-	case p.Kind == engine.Advanced && p.Step.Op == plans.Vacate:
-		line = "free: pod and volumes have left the " + string(p.Step.From)
-		if p.Reason != "" {
-			line += "; " + p.Reason
-		}
-	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
-		line = fmt.Sprintf("available on the %s", p.Step.To())
-	case p.Kind == engine.Advanced && p.Step.Op.Gated() && p.Reason != "":
-	case p.Kind != engine.Wrote:
-		return // a step without news, or an end that conclude reports
-	}
-	fmt.Fprintf(a.Out, "%s  %-16s %s\n", a.now().UTC().Format("15:04:05.000"), e.StepOf(p.Step), line)
 }
 
 func readAll(r io.Reader) ([]byte, error) {

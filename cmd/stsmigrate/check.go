@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -17,7 +18,7 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var f planFlags
+	var f draft.Flags
 	cmd := &cobra.Command{
 		Use:   "check SET | check -f MIGRATION | check PLAN.yaml",
 		Short: "Run every check of a move, and write nothing",
@@ -42,21 +43,21 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 			return nil
 		},
 	}
-	f.addTo(cmd)
+	f.AddTo(cmd)
 	a.outputFlag(cmd)
 	return cmd
 }
 
 // report checks the move of a set, or a plan that was made earlier.
-func (a *app) report(ctx context.Context, f planFlags, args []string) (*preflight.Report, error) {
-	if len(args) == 0 || f.file != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
+func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*preflight.Report, error) {
+	if len(args) == 0 || f.File != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
 		_, report, err := a.checked(ctx, f, args)
 		return report, err
 	}
 	if err := a.knownOutput(); err != nil {
 		return nil, err
 	}
-	if len(f.ignore) > 0 {
+	if len(f.Ignore) > 0 {
 		return nil, fmt.Errorf("--ignore: %s has its own list; make a new plan", args[0])
 	}
 	t, fresh, err := a.load(ctx, args[0], &reach.HomeFlags{})

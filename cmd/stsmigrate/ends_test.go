@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -52,15 +53,15 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 // The objects that stay after the end are named, with the commands that delete them.
 func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 	web := ending(plans.NoNames)
-	if got, want := record(web, &journal.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
+	if got, want := hints.Record(web, &journal.Journal{}), "`stsmigrate forget web -n stsmigrate --context west`\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
-	if got := record(web, &journal.Journal{KeepNames: true}); got != "" {
+	if got := hints.Record(web, &journal.Journal{KeepNames: true}); got != "" {
 		t.Errorf("names are kept by the record, and it says %q", got)
 	}
 	for gone, flag := range map[bool]string{false: "", true: " --side destination"} {
 		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, revoke what the orchestrator was granted for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
-		if got := granted(web, plans.Finalize, gone); got != want {
+		if got := hints.Granted(web, plans.Finalize, gone); got != want {
 			t.Errorf("got\n%sexpected\n%s", got, want)
 		}
 	}

@@ -30,9 +30,10 @@ func (a *app) finalizeCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
 	a.wordFlags(cmd)
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+	first := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
-		return nil
+		return first(cmd, args)
 	}
 	cmd.Flags().BoolVar(&a.keepsNames, "keep-names", false, "leave the old names answered, for clients that still use them")
 	return cmd

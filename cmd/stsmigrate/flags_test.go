@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // every calls do with each command of the program.
@@ -60,6 +62,22 @@ func TestThePluginSaysKubectl(t *testing.T) {
 		run(append([]string{"/usr/bin/kubectl-stsmigrate"}, c.args...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
 		if !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), c.not) {
 			t.Errorf("%v: expected %q and no %q in:\n%s", c.args, c.want, c.not, out.String())
+		}
+	}
+}
+
+func TestTheVersionIsADocumentToo(t *testing.T) {
+	if got := command(t, "version", "-o", "json"); got.code != exitDone || !strings.Contains(got.out, `"program": "stsmigrate"`) || !strings.Contains(got.out, `"writes": "`+plans.APIVersion+`"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A number that cannot be meant is refused before any cluster is asked.
+func TestMaxUnavailableIsReadBeforeTheNetwork(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/does/not/exist")
+	for _, args := range [][]string{{"plan", "web", "--max-unavailable", "-3"}, {"check", "web", "--max-unavailable=0"}, {"abort", "web", "--max-unavailable", "110%"}} {
+		if got := command(t, args...); got.code != exitError || !strings.Contains(got.errOut, "expected a number from 1, or a percentage from 1% to 100%") {
+			t.Errorf("%v: %+v", args, got)
 		}
 	}
 }

@@ -17,6 +17,7 @@ func (a *app) forgetCommand() *cobra.Command {
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0]) },
 	}
+	a.dryRunFlag(cmd, "none", "client")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }

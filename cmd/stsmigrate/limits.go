@@ -9,6 +9,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
@@ -72,13 +73,17 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := plans.Render(t.Plan, planned.Leg)
+	question := preview.Render(t.Plan, planned.Leg)
 	switch {
 	case planned.PauseAt == 0:
 	case canary:
 		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
 	default:
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
+	}
+	if a.dryRun == "server" {
+		fmt.Fprintln(a.Out, question)
+		return route, dried(ctx, t, planned)
 	}
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return route, err
@@ -90,6 +95,14 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		return route, err
 	}
 	return route, take(ctx, t, route)
+}
+
+// dried sends the first write of a plan as a dry run, and ends the command.
+func dried(ctx context.Context, t *reach.Target, planned *journal.Journal) error {
+	if err := t.Store.Try(ctx, t.Plan, planned); err != nil {
+		return err
+	}
+	return exitCode{code: exitDone, message: "dry run: the API server accepts the plan and its journal, and nothing was written"}
 }
 
 // take records how far a Move goes.

@@ -28,6 +28,7 @@ const (
 	exitRefused     = 3   // a check before the first write failed
 	exitBlocked     = 4   // the plan needs the user
 	exitAborted     = 5   // the plan was aborted
+	exitTimeout     = 6   // wait --timeout: the plan is not there yet
 	exitInterrupted = 130 // stopped by a signal; can be resumed
 )
 
@@ -51,7 +52,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	if root.Annotations[cobra.CommandDisplayNameAnnotation] != "" {
 		named := program.AsPlugin(root)
 		errOut.Named, out.Named = named, func(text string) string {
-			if a.output != "" {
+			if a.output != "" || a.events == "json" {
 				return text // a document for a program
 			}
 			return named(text)
@@ -91,6 +92,12 @@ func (e exitCode) Error() string { return e.message }
 func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
 	signals, stop := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	a.interrupt = func() { // a key of a terminal that sends no signals while a view is drawn
+		select {
+		case signals <- os.Interrupt:
+		default:
+		}
+	}
 	go func() {
 		defer signal.Stop(signals)
 		select {
@@ -107,6 +114,9 @@ func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-cha
 		select {
 		case <-signals:
 			cancel()
+			if view := a.restore.Load(); view != nil {
+				view.Restore()
+			}
 			os.Exit(exitInterrupted)
 		case <-ctx.Done():
 		}

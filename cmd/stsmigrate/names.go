@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 func (a *app) namesCommand() *cobra.Command {
@@ -48,7 +50,7 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if watch {
 				return a.keepNames(cmd.Context(), t)
 			}
-			_, err = fmt.Fprint(a.Out, plans.RenderNames(t.Plan))
+			_, err = fmt.Fprint(a.Out, preview.RenderNames(t.Plan))
 			return err
 		},
 	}
@@ -83,7 +85,7 @@ func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
 	if j.Detached {
 		return a.askToRemoveNames(ctx, t)
 	}
-	return a.process(t, 0).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
+	return a.process(t, 0, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
 }
 
 // askToRemoveNames declares the request: the orchestrator owns the journal and the Lease under which names
@@ -113,11 +115,11 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.Plan.Name)
 	}
 	if len(t.Plan.Directories()) > 0 {
-		fmt.Fprint(a.Out, plans.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
+		fmt.Fprint(a.Out, preview.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
 	}
 	if engine.OneSideOpen(t.Plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
 	// A process that carries out the plan keeps the names too, and removes them at its end.
-	return a.process(t, 0).Keep(ctx, j.Ended())
+	return a.process(t, 0, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).Keep(ctx, j.Ended())
 }

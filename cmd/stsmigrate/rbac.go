@@ -32,16 +32,18 @@ func (f *sideFlags) add(cmd *cobra.Command) {
 func (a *app) rbacCommand() *cobra.Command {
 	var f sideFlags
 	var account string
+	var users, groups []string
 	cmd := &cobra.Command{
-		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator needs for one plan, with the names of what it is about",
+		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator, or a user, needs for one plan, with the names of what it is about",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
-it is about. They hold for this move and can be taken away after it (revoke). Printed
+it is about. With --user or --group, print those of users who carry it out with commands. They hold for this move and can be taken away after it (revoke). Printed
 again while the plan is under way they name the same: volumes that have moved too. What a volume
 stands for in the storage is beside its name: the user who applies them lets the orchestrator mount it.
 One side needs no more than its own cluster, but for the destination, whose volumes are those of the
 source. For one side alone:
 
-  stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -`,
+  stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -
+  stsmigrate rbac --plan web.yaml --user anna --group storage-admins`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			namespace, name := plans.SetOf(account)
@@ -51,12 +53,19 @@ source. For one side alone:
 			who := types.NamespacedName{Namespace: namespace, Name: name}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
+				if err == nil && len(users)+len(groups) > 0 {
+					return access.UserRoles(r.Plan, side, users, groups, namesOf(disks)), remarks.Of(disks), nil
+				}
 				return access.Roles(r.Plan, side, who, namesOf(disks)), remarks.Of(disks), err
 			})
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&account, "account", "stsmigrate/orchestrator", "the ServiceAccount they are for, as NAMESPACE/NAME")
+	cmd.Flags().StringSliceVar(&users, "user", nil, "the users they are for, who carry the plan out with commands (repeatable, or a comma list)")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "the groups they are for (repeatable, or a comma list)")
+	cmd.MarkFlagsMutuallyExclusive("account", "user")
+	cmd.MarkFlagsMutuallyExclusive("account", "group")
 	return cmd
 }
 

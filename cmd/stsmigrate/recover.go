@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -41,7 +40,7 @@ gates have passed (they run again).`,
 			if err != nil {
 				return err
 			}
-			if err := f.home.Check(); err != nil {
+			if err := f.home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
 			t, err := a.toRecover(cmd.Context(), args[0], &f.home)
@@ -94,14 +93,12 @@ func (f *recoverFlags) said(cmd *cobra.Command) (recovery.Said, error) {
 
 // toRecover finds a plan by its file, or by its name if its ConfigMap still exists.
 func (a *app) toRecover(ctx context.Context, what string, home *reach.HomeFlags) (*reach.Target, error) {
-	if what != "-" && !strings.ContainsAny(what, "/.") {
-		if _, err := os.Stat(what); err != nil { // not a file: a name
-			t, err := a.reach.Stored(ctx, what)
-			if errors.As(err, new(records.ErrNoPlan)) {
-				err = fmt.Errorf("%w; if its ConfigMap was deleted too, give the file of the plan", err)
-			}
-			return t, err
+	if isName(what) {
+		t, err := a.reach.Stored(ctx, what)
+		if errors.As(err, new(records.ErrNoPlan)) {
+			err = fmt.Errorf("%w; if its ConfigMap was deleted too, give the file of the plan", err)
 		}
+		return t, err
 	}
 	t, _, err := a.fromFile(ctx, what, home)
 	return t, err

@@ -14,6 +14,7 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/page"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -40,6 +41,14 @@ type app struct {
 	// sourceGone is the UID of the cluster that Assurance.SourceGone is about.
 	sourceGone types.UID
 	output     string
+	dryRun     string // none, client or server
+	stdin      []byte // what was read of standard input
+	events     string
+	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
+	stdout io.Writer
+	// interrupt does what a signal does. restore is the view that is drawn on the terminal, if any.
+	interrupt func()
+	restore   atomic.Pointer[live.Show]
 }
 
 // command builds the command tree. name is argv[0].
@@ -53,11 +62,14 @@ same volumes behind the same ordinals and never more than d ordinals down.
 Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
 flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
---detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted, 130
-interrupted.`,
+--detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted,
+6 not in time (wait), 130 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			program.LogText(a.verbosity, a.ErrOut)
+			if a.stdout = a.Out; a.events == "json" {
+				a.Out = a.ErrOut
+			}
 			a.reads.Store(slices.Contains(readers(), cmd.Name()))
 		},
 	}
@@ -71,7 +83,7 @@ interrupted.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	updates := a.updates()
 	root.AddCommand(
-		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
+		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
@@ -82,7 +94,7 @@ interrupted.`,
 // updates returns the commands about the update of a set.
 func (a *app) updates() *rollouts.Commands {
 	return &rollouts.Commands{
-		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed,
+		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed, DryRunFlag: a.dryRunFlag, DryRun: &a.dryRun,
 		Stuck: func(why string) error { return exitCode{code: exitBlocked, message: why} },
 	}
 }
@@ -101,5 +113,5 @@ func groups() []program.Group {
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "version"}
+	return []string{"check", "plan", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "version"}
 }

@@ -48,6 +48,7 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 		},
 	}
 	a.carryFlags(cmd, &timeout)
+	a.dryRunFlag(cmd, "none", "client")
 	return cmd
 }
 

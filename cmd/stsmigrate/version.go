@@ -8,10 +8,14 @@ import (
 )
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, what it was made from, and the version of the plans that it writes", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { cmd.Print(aboutText()) },
+		RunE: func(*cobra.Command, []string) error {
+			return a.print(program.Built("stsmigrate", version, plans.APIVersion), aboutText)
+		},
 	}
+	a.outputFlag(cmd)
+	return cmd
 }
 
 func versionText() string { return program.Version(version) }

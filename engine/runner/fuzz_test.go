@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -84,7 +85,7 @@ func handled(t *testing.T, p *plans.Plan) {
 	for _, s := range p.Shared {
 		storage.Canonical(s.Handle)
 	}
-	plans.Render(p, journal.New(p).Leg)
+	preview.Render(p, journal.New(p).Leg)
 	first := journal.New(p)
 	step, _, _ := first.Next(p)
 	for _, g := range p.Gates {

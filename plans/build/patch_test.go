@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
@@ -224,8 +225,8 @@ func TestRenderSaysWhatIsPatched(t *testing.T) {
 		"copied       ConfigMap/web, if it is absent",
 		"required     Secret/tls, which must already exist on the destination (made by Certificate web of cert-manager)\n",
 	} {
-		if !strings.Contains(plans.Render(p, p.FirstLeg()), want) {
-			t.Errorf("%q is not in\n%s", want, plans.Render(p, p.FirstLeg()))
+		if !strings.Contains(preview.Render(p, p.FirstLeg()), want) {
+			t.Errorf("%q is not in\n%s", want, preview.Render(p, p.FirstLeg()))
 		}
 	}
 }

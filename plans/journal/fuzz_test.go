@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 // A plan can be resumed from any journal that decodes: without a panic, over no more than its plan
@@ -114,7 +115,7 @@ func seen(p *plans.Plan, j *Journal, step plans.Step, began bool) {
 			_, _ = j.Flight.Pod(o), j.Flight.Of(o)
 		}
 	}
-	plans.Render(p, j.Leg)
+	preview.Render(p, j.Leg)
 }
 
 // walked returns journals of a plan at several points of its directions.

@@ -17,7 +17,28 @@ import (
 // known names are limited to these names; listing, watching and creating cannot be limited. volumes are the
 // names of the set's volumes (VolumeNames).
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
-	rights := slices.Concat(Rights(p, side), ForConsent(p, side), []Right{ForEvents()})
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), []Right{ForEvents()}))
+}
+
+// UserRoles returns the Roles and bindings of the users and groups who carry one plan out with commands. Consent is for
+// orchestrators alone; plan, journal and Lease are kept on the destination.
+func UserRoles(p *plans.Plan, side plans.Side, users, groups, volumes []string) []client.Object {
+	var subjects []rbacv1.Subject
+	for _, name := range users {
+		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
+	}
+	for _, name := range groups {
+		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name})
+	}
+	rights := append(Rights(p, side), ForEvents())
+	if side == plans.Destination {
+		rights = append(rights, ForRecords()...)
+	}
+	return roles(p, side, subjects, volumes, rights)
+}
+
+func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []string, rights []Right) []client.Object {
 	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for cluster-wide rights
 	var where []string
 	for _, r := range rights {
@@ -38,7 +59,6 @@ func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes
 		name := RolesName(p, side)
 		labels := map[string]string{plans.PlanLabel: p.Name, "app.kubernetes.io/managed-by": "stsmigrate"}
 		meta := metav1.ObjectMeta{Name: name, Namespace: in, Labels: labels}
-		subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 		typed := func(kind string) metav1.TypeMeta {
 			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 		}

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -156,6 +157,34 @@ func TestTheVolumesOfAPlanAreKnownAtAnyTime(t *testing.T) {
 		got, err := Disks(t.Context(), p, c.on, c.j)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; expected %v", name, got, err, c.want)
+		}
+	}
+}
+
+// A user who carries a plan out with commands keeps its record too, and reads no consent.
+func TestUsersGetTheRightsOfTheirCommands(t *testing.T) {
+	p := gated(2)
+	for _, side := range plans.Sides() {
+		has := map[string]bool{}
+		for _, o := range UserRoles(p, side, []string{"anna"}, []string{"admins"}, []string{"pv-1"}) {
+			for _, r := range rulesOf(o) {
+				has[r.Resources[0]] = has[r.Resources[0]] || !slices.Contains(r.ResourceNames, ConsentMap)
+			}
+			var subjects []rbacv1.Subject
+			switch o := o.(type) {
+			case *rbacv1.RoleBinding:
+				subjects = o.Subjects
+			case *rbacv1.ClusterRoleBinding:
+				subjects = o.Subjects
+			default:
+				continue
+			}
+			if len(subjects) != 2 || subjects[0] != (rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "anna"}) || subjects[1].Kind != "Group" || subjects[1].Name != "admins" {
+				t.Errorf("%s is for %+v", o.GetName(), subjects)
+			}
+		}
+		if home := side == plans.Destination; has["leases"] != home || !has["statefulsets"] {
+			t.Errorf("%s: rights to %v", side, has)
 		}
 	}
 }

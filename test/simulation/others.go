@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // foreignWrite is an action of another writer on an object of the plan, at any moment.
@@ -230,7 +231,10 @@ func stray(side plans.Side) foreignWrite {
 		},
 		undo: func(w *world) {
 			for _, c := range all[*corev1.PersistentVolumeClaim](w.on[side]) {
-				if pv, ok := get[*corev1.PersistentVolume](w.on[side], "", c.Spec.VolumeName); c.UID == made && (!ok || w.disks[diskOf(pv)].claim == "") {
+				pv, ok := get[*corev1.PersistentVolume](w.on[side], "", c.Spec.VolumeName)
+				mounted := slices.ContainsFunc(all[*corev1.Pod](w.on[side]), func(p *corev1.Pod) bool { return p.Namespace == c.Namespace && storage.Mounts(p, c.Name) })
+				safe := !ok || w.disks[diskOf(pv)].claim == "" || !mounted && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+				if c.UID == made && safe { // it may have taken a volume that was reserved for a claim of its name
 					must(w.on[side].Delete(context.TODO(), clone(c)))
 				}
 			}

@@ -81,7 +81,7 @@ func (c completer) flags() map[string]source {
 	out := map[string]source{
 		"output": words("wide", "name", "json", "yaml", "jsonpath=", "go-template=", "custom-columns="),
 		"names":  words("bridge", "mcs", "none"), "to-kind": words("sts", "stss"), "side": words("source", "destination"),
-		"direction": words("move", "abort", "finalize"), "dry-run": words("none", "client", "server"),
+		"direction": words("move", "abort", "finalize"), "dry-run": words("none", "client", "server"), "events": words("json", "text"),
 		"ignore": func(context.Context) ([]string, bool) { return ignorable(), false },
 	}
 	for _, prefix := range []string{"", "to-", "home-"} {

@@ -31,19 +31,46 @@ func version(linked string, info *debug.BuildInfo) string {
 	return cmp.Or(linked, known, "devel")
 }
 
-func about(name, linked, writes string, info *debug.BuildInfo) string {
+// Build is what a program was built from.
+type Build struct {
+	Program  string `json:"program"`
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Modified bool   `json:"modified,omitempty"`
+	Time     string `json:"time,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// Writes is the version of the format that it writes.
+	Writes string `json:"writes"`
+}
+
+// Built returns what a program was built from.
+func Built(name, linked, writes string) Build {
+	info, _ := debug.ReadBuildInfo()
+	return built(name, linked, writes, info)
+}
+
+func built(name, linked, writes string, info *debug.BuildInfo) Build {
 	vcs := map[string]string{}
 	if info != nil {
 		for _, s := range info.Settings {
 			vcs[s.Key] = s.Value
 		}
 	}
-	commit := "unknown"
-	if vcs["vcs.revision"] != "" {
-		commit = vcs["vcs.revision"] + " of " + vcs["vcs.time"]
+	return Build{
+		Program: name, Version: version(linked, info), Commit: cmp.Or(vcs["vcs.revision"], "unknown"), Time: vcs["vcs.time"],
+		Modified: vcs["vcs.modified"] == "true", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Writes: writes,
 	}
-	if vcs["vcs.modified"] == "true" {
+}
+
+func about(name, linked, writes string, info *debug.BuildInfo) string {
+	b := built(name, linked, writes, info)
+	commit := b.Commit
+	if b.Time != "" {
+		commit += " of " + b.Time
+	}
+	if b.Modified {
 		commit += ", with changes"
 	}
-	return fmt.Sprintf("%s %s\ncommit: %s\ngo: %s %s/%s\nwrites: %s\n", name, version(linked, info), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, writes)
+	return fmt.Sprintf("%s %s\ncommit: %s\ngo: %s %s\nwrites: %s\n", name, b.Version, commit, b.Go, b.Platform, writes)
 }

@@ -27,25 +27,18 @@ type Flags struct {
 	// Version is the version of the program. API servers log it.
 	Version             string
 	source, destination *genericclioptions.ConfigFlags
+	home                *genericclioptions.ConfigFlags
 	opened              []*End
 }
 
-// AddFlags adds kubectl's flags for the source. Those that name a cluster are added once more with the prefix
-// "to-" for the destination.
+// AddFlags adds kubectl's flags for the source, and all of them once more with the prefix "to-" for the destination. The
+// flags with the prefix "home-" name where plans are looked for.
 func (r *Flags) AddFlags(flags *pflag.FlagSet) {
 	r.source = genericclioptions.NewConfigFlags(false)
 	r.source.CacheDir, r.source.DisableCompression = nil, nil
 	r.source.AddFlags(flags)
 	r.destination = genericclioptions.NewConfigFlags(false)
-	for _, drop := range []**string{
-		&r.destination.CacheDir, &r.destination.Impersonate, &r.destination.ImpersonateUID, &r.destination.Timeout,
-		&r.destination.CertFile, &r.destination.KeyFile, &r.destination.CAFile, &r.destination.TLSServerName,
-		&r.destination.BearerToken, &r.destination.APIServer,
-	} {
-		*drop = nil
-	}
-	r.destination.ImpersonateGroup, r.destination.ImpersonateUserExtra = nil, nil
-	r.destination.Insecure, r.destination.DisableCompression = nil, nil
+	r.destination.CacheDir, r.destination.DisableCompression = nil, nil
 	to := pflag.NewFlagSet("to", pflag.ContinueOnError)
 	r.destination.AddFlags(to)
 	to.VisitAll(func(f *pflag.Flag) {
@@ -53,6 +46,10 @@ func (r *Flags) AddFlags(flags *pflag.FlagSet) {
 		f.Usage = "Destination: " + f.Usage
 		flags.AddFlag(f)
 	})
+	r.home = genericclioptions.NewConfigFlags(false)
+	flags.StringVar(r.home.KubeConfig, "home-kubeconfig", "", "Home, where plans are looked for: path to the kubeconfig file")
+	flags.StringVar(r.home.Context, "home-context", "", "Home: the name of the kubeconfig context (default: the destination's)")
+	flags.StringVar(r.home.Namespace, "home-namespace", "", "Home: the namespace (default: the destination's)")
 }
 
 // End is one cluster, as a kubeconfig names it.
@@ -155,13 +152,22 @@ func (r *Flags) Contexts(prefix string) []string {
 
 // asked reports whether any flag names this end.
 func asked(f *genericclioptions.ConfigFlags) bool {
-	return *f.KubeConfig != "" || *f.Context != "" || *f.ClusterName != "" || *f.Namespace != ""
+	return elsewhere(f) || *f.Namespace != ""
+}
+
+// elsewhere reports whether any flag names a cluster of its own.
+func elsewhere(f *genericclioptions.ConfigFlags) bool {
+	return *f.KubeConfig != "" || *f.Context != "" || *f.ClusterName != "" || *f.APIServer != ""
 }
 
 // inherit fills in the destination's missing flags from the source. If the destination has another
-// kubeconfig, its own current context applies.
+// kubeconfig, its own current context applies. How the source's server is reached, and as whom, holds for the
+// destination only if that is the same cluster.
 func (r *Flags) inherit() {
 	s, d := r.source, r.destination
+	if !elsewhere(d) {
+		r.sameServer()
+	}
 	if *d.KubeConfig == "" {
 		*d.KubeConfig = *s.KubeConfig
 		if *d.Context == "" {
@@ -177,6 +183,29 @@ func (r *Flags) inherit() {
 	if *d.Namespace == "" {
 		*d.Namespace = *s.Namespace
 	}
+}
+
+// sameServer copies how the source's server is reached, unless the destination's flags say it.
+func (r *Flags) sameServer() {
+	s, d := r.source, r.destination
+	for to, from := range map[*string]*string{
+		d.APIServer: s.APIServer, d.TLSServerName: s.TLSServerName, d.CertFile: s.CertFile, d.KeyFile: s.KeyFile, d.CAFile: s.CAFile,
+		d.BearerToken: s.BearerToken, d.Impersonate: s.Impersonate, d.ImpersonateUID: s.ImpersonateUID,
+	} {
+		if *to == "" {
+			*to = *from
+		}
+	}
+	if *d.Timeout == "" || *d.Timeout == "0" {
+		*d.Timeout = *s.Timeout
+	}
+	if len(*d.ImpersonateGroup) == 0 {
+		*d.ImpersonateGroup = *s.ImpersonateGroup
+	}
+	if len(*d.ImpersonateUserExtra) == 0 {
+		*d.ImpersonateUserExtra = *s.ImpersonateUserExtra
+	}
+	*d.Insecure = *d.Insecure || *s.Insecure
 }
 
 // FillFrom takes what no flag names from the two places of a Migration.
@@ -196,9 +225,48 @@ func (r *Flags) Namespace() string { return *r.source.Namespace }
 // Single connects to the cluster that the plain flags name, for a command that is about one cluster.
 func (r *Flags) Single() (*End, error) { return r.open(r.source) }
 
-// Home connects to the cluster and namespace in which plans are looked for: those that the --to flags name, or
-// the plain flags if there are none.
+// named reports whether a --home flag says where plans are looked for.
+func (r *Flags) named() bool {
+	return *r.home.KubeConfig != "" || *r.home.Context != "" || *r.home.Namespace != ""
+}
+
+// At says where plans are looked for, for a command with flags of its own for that.
+func (r *Flags) At(context, namespace string) {
+	*r.home.Context, *r.home.Namespace = context, namespace
+}
+
+// openHome connects to the cluster and namespace that the --home flags name. What they leave out is as for the
+// destination.
+func (r *Flags) openHome() (at *End, err error) {
+	s, d, h := r.source, r.destination, r.home
+	ofSource, ofDestination := *s.Context, *d.Context
+	r.inherit()
+	namespace := *d.Namespace
+	defer func() { *s.Context, *d.Context, *d.Namespace = ofSource, ofDestination, namespace }()
+	if *h.Namespace == "" {
+		*h.Namespace = namespace
+	}
+	if *h.KubeConfig == "" && *h.Context == "" {
+		*d.Namespace = *h.Namespace
+		at, err = r.open(d)
+	} else {
+		if *h.KubeConfig == "" {
+			*h.KubeConfig = *d.KubeConfig
+		}
+		at, err = r.open(h)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("home: %w", err)
+	}
+	return at, nil
+}
+
+// Home connects to the cluster and namespace in which plans are looked for: those that the --home flags name, or the
+// --to flags, or the plain flags if there are neither.
 func (r *Flags) Home() (*End, error) {
+	if r.named() {
+		return r.openHome()
+	}
 	if !asked(r.destination) {
 		return r.open(r.source)
 	}

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -20,16 +21,25 @@ type HomeFlags struct {
 func (f *HomeFlags) Add(cmd *cobra.Command) {
 	f.cmd = cmd
 	cmd.Flags().BoolVar(&f.Detach, "detach", false, "let the orchestrator carry the plan out, and return")
-	cmd.Flags().StringVar(&f.namespace, "home-namespace", "stsmigrate", "with --detach: the namespace of the orchestrator, which keeps the plan")
-	cmd.Flags().StringVar(&f.context, "home-context", "", "with --detach: the context of its cluster (default: the destination's)")
+	cmd.Flags().StringVar(&f.namespace, "home-namespace", "stsmigrate", "with --detach, or for the name of a plan: the namespace of the orchestrator, which keeps the plan")
+	cmd.Flags().StringVar(&f.context, "home-context", "", "with --detach, or for the name of a plan: the context of its cluster (default: the destination's)")
 }
 
-// Check returns an error for a flag that has no meaning without --detach.
-func (f *HomeFlags) Check() error {
-	for _, name := range []string{"home-namespace", "home-context"} {
-		if f.cmd.Flags().Changed(name) && !f.Detach {
-			return fmt.Errorf("--%s is for --detach", name)
-		}
+// Check returns an error for a flag that has no meaning. Without --detach they say where a plan that is named, and not
+// read from a file, is looked for.
+func (f *HomeFlags) Check(r *Flags, named bool) error {
+	context, namespace := f.cmd.Flags().Changed("home-context"), f.cmd.Flags().Changed("home-namespace")
+	switch {
+	case f.Detach || !context && !namespace:
+		return nil
+	case !named && namespace:
+		return errors.New("--home-namespace is for --detach, or for a plan that is stored already")
+	case !named:
+		return errors.New("--home-context is for --detach, or for a plan that is stored already")
+	case namespace:
+		r.At(f.context, f.namespace)
+	default:
+		r.At(f.context, "")
 	}
 	return nil
 }

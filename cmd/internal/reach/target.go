@@ -61,9 +61,12 @@ func (r *Flags) Stored(ctx context.Context, name string) (*Target, error) {
 	return t, t.Connected()
 }
 
-// Recorded finds a plan by its name in its home: the one that the --to flags name, or the plain flags if
-// there are none. One or both of its clusters may be unreachable.
+// Recorded finds a plan by its name in its home: the one that the --home flags name, or the --to flags, or the plain
+// flags if there are neither. One or both of its clusters may be unreachable.
 func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
+	if r.named() {
+		return r.at(ctx, name)
+	}
 	s, d := r.source, r.destination
 	if asked(d) {
 		r.inherit()
@@ -81,6 +84,19 @@ func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
 	}
 	if uid, err := clusters.ClusterUID(ctx, home.Client); err != nil || uid != p.Destination.Cluster {
 		*d.Context = "" // it named the home of a detached plan; the plan has the context of its destination
+	}
+	return r.forPlan(ctx, p, home)
+}
+
+// at finds a plan where the --home flags say. The other flags keep their meaning: those of the plan's two sides.
+func (r *Flags) at(ctx context.Context, name string) (*Target, error) {
+	home, err := r.openHome()
+	if err != nil {
+		return nil, err
+	}
+	p, err := records.NewStore(home.Client, home.Namespace, name).Plan(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return r.forPlan(ctx, p, home)
 }

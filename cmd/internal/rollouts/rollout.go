@@ -27,6 +27,9 @@ type Commands struct {
 	Confirm func(question string) error
 	// Typed connects to the cluster of the flags, and returns the set that the user has typed.
 	Typed func(typed string) (*reach.End, plans.Ref, error)
+	// DryRunFlag adds the flag --dry-run to a command, which sets DryRun.
+	DryRunFlag func(cmd *cobra.Command, known ...string)
+	DryRun     *string
 	// Stuck returns the error for an update that does not continue by itself.
 	Stuck func(why string) error
 }

@@ -11,7 +11,6 @@ import (
 // Undo returns the command that goes back to a revision.
 func (c *Commands) Undo() *cobra.Command {
 	var to int64
-	var dry bool
 	cmd := &cobra.Command{
 		Use: "undo SET", Short: "Give a StatefulSet, or stss/SET, the pod template of an earlier revision",
 		Long: `Give a StatefulSet, or stss/SET, the pod template of an earlier revision: the one before,
@@ -30,6 +29,7 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 				fmt.Fprintf(c.Out, "%s has the template of revision %d (%s); nothing to do\n", set.Set(), r.Number, r.Name)
 				return nil
 			}
+			dry := *c.DryRun == "server"
 			if !dry {
 				if err := c.Confirm(fmt.Sprintf("Update %s to revision %d (%s)?", set.Set(), r.Number, r.Name)); err != nil {
 					return err
@@ -47,7 +47,7 @@ or --to-revision. Its controller then replaces the pods as for any other update.
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "the number of the revision; 0 is the one before")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "let the API server check it, and store nothing")
+	c.DryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(c.Yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -20,6 +20,7 @@ const (
 	blocked     = 3
 	held        = 4
 	walkedBack  = 5
+	notInTime   = 6
 	interrupted = 130
 	killed      = -1
 )

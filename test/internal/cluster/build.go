@@ -49,8 +49,36 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "stsmigrate"), nil
 }
 
+// link makes the programs that a folder has already known in dir, so that only the others are built.
+func link(dir, folder string) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	linked := 0
+	for _, p := range programs() {
+		from, to := filepath.Join(folder, p.name), filepath.Join(dir, p.name)
+		info, err := os.Stat(from)
+		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		linked++
+		if old, err := os.Readlink(to); err == nil && old == from {
+			continue
+		}
+		partial := to + ".partial"
+		if err := errors.Join(os.RemoveAll(partial), os.Symlink(from, partial), os.Rename(partial, to)); err != nil {
+			return err
+		}
+	}
+	if linked == 0 {
+		return fmt.Errorf("%s has none of the programs of a cluster (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok, kwokctl)", folder)
+	}
+	return nil
+}
+
 // Build compiles the named binaries of a cluster, or all of them if no name is given, unless the
-// cache already contains them. It returns their folder. The first build takes minutes and reports
+// cache already contains them, or the folder that STSMIGRATE_BINARIES names does. It returns their folder. The first build takes minutes and reports
 // its progress on stderr. An interrupted build resumes where it stopped. Processes that build at
 // the same time wait for one another.
 func Build(ctx context.Context, names ...string) (string, error) {
@@ -83,10 +111,10 @@ func build(ctx context.Context, module string, names []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := sha256.New()
-	fmt.Fprintf(key, "%s\n%s\n%s", mod, sum, runtime.Version())
+	key, folder := sha256.New(), os.Getenv("STSMIGRATE_BINARIES")
+	fmt.Fprintf(key, "%s\n%s\n%s%s", mod, sum, runtime.Version(), folder)
 	dir := filepath.Join(cache, fmt.Sprintf("%x", key.Sum(nil))[:16])
-	if len(missing(dir, names)) == 0 {
+	if folder == "" && len(missing(dir, names)) == 0 {
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -97,6 +125,11 @@ func build(ctx context.Context, module string, names []string) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	if folder != "" {
+		if err := link(dir, folder); err != nil {
+			return "", fmt.Errorf("STSMIGRATE_BINARIES: %w", err)
+		}
+	}
 	flags, err := linkerFlags(mod)
 	if err != nil {
 		return "", err

@@ -1,4 +1,5 @@
-package plans
+// Package preview describes in words what a plan will do, for the user who approves it.
+package preview
 
 import (
 	"cmp"
@@ -7,14 +8,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/pdb"
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Render describes what a plan will do: first what holds for all ordinals, then one line for each
 // wave of the leg, in the order in which they move.
-func Render(p *Plan, l Leg) string {
+func Render(p *plans.Plan, l plans.Leg) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Plan %s (%s)\n", p.Name, p.ID)
-	fmt.Fprintf(&b, "  source       StatefulSet %s %s\n", p.Source, Slice{p.Start, p.Count})
+	fmt.Fprintf(&b, "  source       StatefulSet %s %s\n", p.Source, p.Ordinals())
 	there := "created from the source, with no ordinals yet"
 	if p.Existed() {
 		there = "exists, with no ordinals"
@@ -26,7 +33,7 @@ func Render(p *Plan, l Leg) string {
 	}
 	renderBudget(&b, p)
 	for _, c := range p.Claims {
-		fmt.Fprintf(&b, "  volumes      claim template %s: %s\n", c.Template, c.Mode.words())
+		fmt.Fprintf(&b, "  volumes      claim template %s: %s\n", c.Template, words(c.Mode))
 	}
 	if len(p.Claims) == 0 {
 		b.WriteString("  volumes      none\n")
@@ -36,32 +43,56 @@ func Render(p *Plan, l Leg) string {
 	renderDependencies(&b, p)
 	renderNames(&b, p)
 	for _, g := range p.Gates {
-		fmt.Fprintf(&b, "  gate         %s\n", g.words())
-		for _, runs := range g.runs() {
-			fmt.Fprintf(&b, "  gate         %s runs %s\n", g.Name, runs)
+		fmt.Fprintf(&b, "  gate         %s\n", gate(g))
+		for _, line := range runs(g) {
+			fmt.Fprintf(&b, "  gate         %s runs %s\n", g.Name, line)
 		}
 	}
 	if len(p.Ignored) > 0 {
 		fmt.Fprintf(&b, "  ignored      the findings of these checks: %s\n", strings.Join(p.Ignored, ", "))
 	}
 	b.WriteString("\nBefore the first ordinal: volumes and claims are protected (reclaim and retention policies to Retain, old values saved).\n\n")
-	b.WriteString("ORDINAL  SOURCE     DESTINATION  WHAT HAPPENS\n")
-	for i := range p.waves(l) {
-		wave := p.wave(l, i)
-		fmt.Fprintf(&b, "%-8s %-10s %-12s %s\n", ordinals(wave), p.Slice(Source, wave, false), p.Slice(Destination, wave, true), p.story(wave))
-	}
+	renderWaves(&b, p, l)
 	if l.Lowest > p.Start {
-		wave := Slice{Start: l.Lowest}
-		fmt.Fprintf(&b, "\nThe move stops there in a split: the source keeps %s, the destination has %s. `resume` continues it.\n", p.Slice(Source, wave, true), p.Slice(Destination, wave, true))
+		wave := plans.Slice{Start: l.Lowest}
+		fmt.Fprintf(&b, "\nThe move stops there in a split: the source keeps %s, the destination has %s. `resume` continues it.\n", p.Slice(plans.Source, wave, true), p.Slice(plans.Destination, wave, true))
 	}
-	if p.Names.Service != "" {
+	if p.Names.Service != "" && p.FindAs(p.Start, plans.Source) != p.FindAs(p.Start, plans.Destination) {
 		b.WriteString("\n" + RenderNames(p))
 	}
 	b.WriteString("\nAfter the last ordinal: both sides stay unchanged until `finalize` (cleans the source up) or `abort` (moves everything back).\n")
 	return b.String()
 }
 
-func renderStorage(b *strings.Builder, p *Plan) {
+// renderWaves writes one line for each wave: where the ordinals are after it, what the budgets say while it is away, and
+// how many ordinals are down then. The last line has the totals.
+func renderWaves(b *strings.Builder, p *plans.Plan, l plans.Leg) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tBUDGET OF THE SOURCE\tOF THE DESTINATION\tDOWN\tWHAT HAPPENS")
+	waves, moved := 0, int32(0)
+	for wave := range p.Waves(l) {
+		budgets := pdb.During(p, wave)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", ordinals(wave), p.Slice(plans.Source, wave, false), p.Slice(plans.Destination, wave, true),
+			pdb.Words(budgets[plans.Source]), pdb.Words(budgets[plans.Destination]), wave.Replicas, p.MaxUnavailable, story(p, wave))
+		waves, moved = waves+1, moved+wave.Replicas
+	}
+	_ = w.Flush() // into memory
+	fmt.Fprintf(b, "Total: %s in %s", counted(int(moved), "ordinal"), counted(waves, "wave"))
+	if len(p.Claims) > 0 {
+		fmt.Fprintf(b, ", %s", counted(int(moved)*len(p.Claims), "volume"))
+	}
+	b.WriteString(".\n")
+}
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func renderStorage(b *strings.Builder, p *plans.Plan) {
 	for _, s := range p.Shared {
 		fmt.Fprintf(b, "  volumes      claim %s, shared by all ordinals: given to the destination before the first one moves (volume %s)\n", s.Claim, p.SecondVolume(s))
 	}
@@ -82,7 +113,7 @@ func renderStorage(b *strings.Builder, p *Plan) {
 	}
 }
 
-func renderChanges(b *strings.Builder, p *Plan) {
+func renderChanges(b *strings.Builder, p *plans.Plan) {
 	for _, c := range p.Changes {
 		fmt.Fprintf(b, "  patched      %s\n", c)
 	}
@@ -91,7 +122,7 @@ func renderChanges(b *strings.Builder, p *Plan) {
 	}
 }
 
-func renderDependencies(b *strings.Builder, p *Plan) {
+func renderDependencies(b *strings.Builder, p *plans.Plan) {
 	for _, d := range p.Dependencies {
 		if d.Required != "" {
 			fmt.Fprintf(b, "  required     %s, which must already exist on the destination (%s)\n", d, d.Required)
@@ -101,13 +132,13 @@ func renderDependencies(b *strings.Builder, p *Plan) {
 	}
 }
 
-func renderBudget(b *strings.Builder, p *Plan) {
-	for _, side := range []Side{Source, Destination} {
+func renderBudget(b *strings.Builder, p *plans.Plan) {
+	for _, side := range []plans.Side{plans.Source, plans.Destination} {
 		name, existed := p.BudgetOn(side)
 		what := "created for the duration of the move"
 		if existed {
 			what = "yours; changed step by step, restored field for field"
-		} else if side == Destination && p.Budget.SourceExisted {
+		} else if side == plans.Destination && p.Budget.SourceExisted {
 			what = "created; becomes a copy of the source's"
 		}
 		fmt.Fprintf(b, "  budget       PodDisruptionBudget %s on the %s (%s)\n", name, side, what)
@@ -116,26 +147,26 @@ func renderBudget(b *strings.Builder, p *Plan) {
 
 // RenderNames returns the table of the names under which each pod is found, on both sides, from the
 // first step to the last.
-func RenderNames(p *Plan) string {
+func RenderNames(p *plans.Plan) string {
 	if p.Names.Service == "" {
 		return "Names are not changed: each side finds only its own pods.\n"
 	}
 	var b strings.Builder
-	width := len(p.FindAs(p.End()-1, Source))
+	width := len(p.FindAs(p.End()-1, plans.Source))
 	fmt.Fprintf(&b, "%-*s  %s\n", width, "OLD NAME", "NEW NAME")
 	for o := p.Start; o < p.End(); o++ {
-		fmt.Fprintf(&b, "%-*s  %s\n", width, p.FindAs(o, Source), p.FindAs(o, Destination))
+		fmt.Fprintf(&b, "%-*s  %s\n", width, p.FindAs(o, plans.Source), p.FindAs(o, plans.Destination))
 	}
 	return b.String()
 }
 
-func renderNames(b *strings.Builder, p *Plan) {
+func renderNames(b *strings.Builder, p *plans.Plan) {
 	switch p.Names.Mode {
-	case MCS:
+	case plans.MCS:
 		b.WriteString("  names        mcs (the Service is exported on both sides; a pod's name has the cluster in which it runs)\n")
 		return
-	case Bridge:
-	case NoNames:
+	case plans.Bridge:
+	case plans.NoNames:
 		b.WriteString("  names        not changed: each side finds only its own pods\n")
 		return
 	}
@@ -147,19 +178,19 @@ func renderNames(b *strings.Builder, p *Plan) {
 	}
 }
 
-func (m Mode) words() string {
+func words(m plans.Mode) string {
 	switch m {
-	case Rebind:
+	case plans.Rebind:
 		return "rebind (the same PersistentVolume is given to the claim of the destination)"
-	case Empty:
+	case plans.Empty:
 		return "empty (the ordinal starts WITHOUT data, the application replicates it; the source's claims stay)"
-	case Reimport:
+	case plans.Reimport:
 	}
 	return "reimport (a PersistentVolume with the same handle is created in the destination cluster)"
 }
 
 // ordinals returns the ordinals of a wave, such as "4" or "2..4".
-func ordinals(wave Slice) string {
+func ordinals(wave plans.Slice) string {
 	if wave.Replicas == 1 {
 		return strconv.Itoa(int(wave.Start))
 	}
@@ -167,7 +198,7 @@ func ordinals(wave Slice) string {
 }
 
 // story describes the move of one wave in one line.
-func (p *Plan) story(wave Slice) string {
+func story(p *plans.Plan, wave plans.Slice) string {
 	hand := ""
 	switch {
 	case len(p.Claims) == 0:
@@ -181,4 +212,58 @@ func (p *Plan) story(wave Slice) string {
 		hand = fmt.Sprintf(", hand over their %d claims", len(p.Claims)*int(wave.Replicas))
 	}
 	return fmt.Sprintf("stop %s%s, start %[1]s", p.Pods(wave), hand)
+}
+
+// words describes a gate in one line.
+func gate(g plans.Gate) string {
+	in := "the pod of the ordinal"
+	switch {
+	case g.IsJob():
+		in = "the namespace of the ordinal"
+	case g.Pod != nil && g.Pod.Type == intstr.Int:
+		in = fmt.Sprintf("the pod of ordinal %d", g.Pod.IntVal)
+	case g.Pod != nil:
+		in = "any other pod of the set"
+	}
+	often := ""
+	if !g.IsJob() {
+		often = fmt.Sprintf(" every %s", g.Interval.Duration)
+	}
+	until := ""
+	if g.Expression != "" {
+		until = ", until " + plans.Line(g.Expression)
+	}
+	return fmt.Sprintf("%s (%s): %s in %s, asked%s for up to %s per ordinal%s", g.Name, g.When, g.Kind(), in, often, g.Timeout.Duration, until)
+}
+
+// runs lists in full what the gate runs, one line each, for the user to approve.
+func runs(g plans.Gate) []string {
+	var out []string
+	if g.Exec != nil {
+		out = append(out, quoted(g.Exec.Command))
+	}
+	if !g.IsJob() {
+		return out
+	}
+	spec := g.Job.Template.Spec
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		line := fmt.Sprintf("image %q", c.Image)
+		if command := slices.Concat(c.Command, c.Args); len(command) > 0 {
+			line += " with " + quoted(command)
+		}
+		if spec.ServiceAccountName != "" {
+			line += fmt.Sprintf(" as ServiceAccount %q", spec.ServiceAccountName)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// quoted quotes words so that nothing of them is lost and nothing affects a terminal.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strconv.Quote(w)
+	}
+	return strings.Join(out, " ")
 }

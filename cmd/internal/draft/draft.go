@@ -1,0 +1,190 @@
+// Package draft makes a plan from the flags and the Migration that a user gives.
+package draft
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight"
+)
+
+// Read reads a file, or standard input for "-".
+type Read func(file string) ([]byte, error)
+
+// Flags say what is moved, and how.
+type Flags struct {
+	// File is a Migration, and Out the file for the plan.
+	File, Out string
+	// Ignore names the checks whose findings the user accepts.
+	Ignore []string
+	// Detailed asks for another exit code when there is something to do.
+	Detailed       bool
+	name           string
+	names          string
+	patches        []string
+	inFile         []plans.Patch // of the Migration
+	unavailable    string        // d, as the user has written it
+	maxUnavailable int32
+	window         int32
+	classes        map[string]string
+	empty          []string
+	storage        plans.Storage
+	gates          []plans.Gate // only a Migration has gates
+	toKind         string
+	kinds          map[plans.Side]string // of the sets, as in a Ref
+}
+
+// AddTo adds the flags that select what is moved, and how.
+func (f *Flags) AddTo(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.File, "filename", "f", "", "read a Migration from this file (- is standard input)")
+	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
+	cmd.Flags().StringVar(&f.unavailable, "max-unavailable", "", "d: how many ordinals may be unavailable at once over both sides, as a number or a percentage (default: what the source's PodDisruptionBudget allows, or 1)")
+	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
+	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
+	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
+	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
+	cmd.Flags().StringSliceVar(&f.Ignore, "ignore", nil, "continue in spite of the findings of these checks; the plan records this (repeatable, or a comma list; only checks that can be ignored)")
+}
+
+// Request returns the set to move. A Migration file fills in the flags that the user did not give.
+func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, err error) {
+	if f.unavailable != "" {
+		if _, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case f.File == "" && len(args) == 1:
+		kind, name := plans.SetOf(args[0])
+		return name, f.setKinds(kind, f.toKind)
+	case f.File == "":
+		return "", fmt.Errorf("name the StatefulSet to move, or give a Migration with -f")
+	case len(args) == 1:
+		return "", fmt.Errorf("the StatefulSet is named twice: by %q and by -f %s", args[0], f.File)
+	}
+	raw, err := read(f.File)
+	if err != nil {
+		return "", err
+	}
+	m, err := plans.DecodeMigration(raw)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", f.File, err)
+	}
+	fill := func(flag *string, value string) {
+		if *flag == "" {
+			*flag = value
+		}
+	}
+	r.FillFrom(m.Spec.Source, m.Spec.Destination.Place)
+	fill(&f.name, m.Metadata.Name)
+	fill(&f.names, string(m.Spec.Names))
+	f.inFile = m.Spec.Destination.Patches
+	if f.unavailable == "" {
+		f.maxUnavailable = m.Spec.MaxUnavailable
+	}
+	if f.window == 0 {
+		f.window = m.Spec.Window
+	}
+	f.storage = m.Spec.Storage
+	if len(f.empty) == 0 {
+		f.empty = m.Spec.Empty
+	}
+	if len(f.Ignore) == 0 {
+		f.Ignore = m.Spec.Ignore
+	}
+	f.gates = m.Spec.Gates
+	fill(&f.toKind, m.Spec.Destination.Kind)
+	return m.Spec.Source.Name, f.setKinds(m.Spec.Source.Kind, f.toKind)
+}
+
+// setKinds sets the kinds of the two sets. The destination's kind is the source's unless it is named.
+func (f *Flags) setKinds(from, to string) error {
+	if to == "" {
+		to = from
+	}
+	f.kinds = map[plans.Side]string{}
+	for side, word := range map[plans.Side]string{plans.Source: from, plans.Destination: to} {
+		kind, err := plans.KindOf(word)
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		f.kinds[side] = kind
+	}
+	return nil
+}
+
+// Patches reads the patch files: first those of the Migration, relative to its folder, then those of the
+// flags.
+func (f *Flags) Patches(read Read) ([]plans.Patch, error) {
+	all := slices.Clone(f.inFile)
+	for _, file := range f.patches {
+		all = append(all, plans.Patch{Path: file})
+	}
+	for i := range all {
+		if all[i].Path == "" {
+			continue
+		}
+		file := all[i].Path
+		if i < len(f.inFile) && !filepath.IsAbs(file) && f.File != "-" {
+			file = filepath.Join(filepath.Dir(f.File), file)
+		}
+		raw, err := read(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a patch: %w", err)
+		}
+		all[i].Patch = string(raw)
+	}
+	return all, nil
+}
+
+// Draft makes the plan, at the given time.
+func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, source, destination *reach.End, now time.Time) (*plans.Plan, clusters.Clusters, error) {
+	refs := map[plans.Side]plans.Ref{}
+	for i, e := range []*reach.End{source, destination} {
+		side := plans.Sides()[i]
+		uid, err := clusters.ClusterUID(ctx, e.Client)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.Context, err)
+		}
+		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
+	}
+	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
+	if f.unavailable != "" {
+		source, err := clusters.ReadSet(ctx, on[plans.Source], refs[plans.Source])
+		if err != nil {
+			return nil, nil, err
+		}
+		if v, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err == nil && source != nil { // Draft reports a set that is not there
+			f.maxUnavailable = program.Unavailable(v, plans.SliceOf(source).Replicas)
+		}
+	}
+	r := plans.Spec{
+		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
+		Ignore: f.Ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
+	}
+	for from, to := range f.classes {
+		if r.Storage.Classes == nil {
+			r.Storage.Classes = map[string]string{}
+		}
+		r.Storage.Classes[from] = to
+	}
+	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
+	if err != nil {
+		return nil, on, err
+	}
+	p.Made = &plans.Made{At: metav1.Time{Time: now.UTC().Truncate(time.Second)}, By: clusters.User(ctx, destination.Client)}
+	return p, on, p.Seal()
+}

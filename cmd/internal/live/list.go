@@ -1,0 +1,98 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// WatchList calls each for every plan that has changed since the list, until ctx ends.
+func WatchList(ctx context.Context, home *reach.End, namespace string, list []records.Listed, now func() time.Time, complain func(error), each func(records.Listed) error) error {
+	wake := clusters.NewChangeSignal()
+	wake.WatchRecords(ctx, home.Watches, namespace)
+	return Poll{Wake: wake.C(), Complain: complain}.Follow(ctx, func(ctx context.Context) (bool, error) {
+		next, err := records.List(ctx, home.Client, namespace, now)
+		if err != nil {
+			return false, err
+		}
+		for _, l := range Changed(list, next) {
+			if err := each(l); err != nil {
+				return true, err
+			}
+		}
+		list = next
+		return false, nil
+	})
+}
+
+// gone is the state of a plan whose record was deleted, in a list that is watched.
+const gone = "Gone"
+
+// Changed returns the plans that have changed from one list to the next, and those that are gone.
+func Changed(before, after []records.Listed) []records.Listed {
+	was, out := map[string]records.Listed{}, []records.Listed{}
+	for _, l := range before {
+		was[l.Namespace+"/"+l.Name] = l
+	}
+	for _, l := range after {
+		key := l.Namespace + "/" + l.Name
+		if old, known := was[key]; !known || old.State != l.State || old.Reason != l.Reason {
+			out = append(out, l)
+		}
+		delete(was, key)
+	}
+	for _, l := range before {
+		if old, left := was[l.Namespace+"/"+l.Name]; left {
+			old.State = gone
+			out = append(out, old)
+		}
+	}
+	return out
+}
+
+// List formats a list of plans as text. Below it are the reasons why some cannot be read.
+func List(list []records.Listed, namespace string, wide bool) string {
+	switch {
+	case len(list) == 0 && namespace == "":
+		return "no plans in any namespace\n"
+	case len(list) == 0:
+		return fmt.Sprintf("no plans in namespace %q\n", namespace)
+	}
+	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "SOURCE", "DESTINATION"}}, ""
+	if wide {
+		rows[0] = append(rows[0], "MAX-UNAVAILABLE", "HOLDER", "REASON")
+	}
+	for _, l := range list {
+		rows = append(rows, cells(l, wide))
+		if l.Reason != "" {
+			below += fmt.Sprintf("%s/%s: %s\n", l.Namespace, l.Name, plans.Line(l.Reason))
+		}
+	}
+	return output.Table(rows) + below
+}
+
+// Row formats a plan as a line below a list.
+func Row(l records.Listed, wide bool) string { return strings.Join(cells(l, wide), "   ") + "\n" }
+
+func cells(l records.Listed, wide bool) []string {
+	out := []string{l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination)}
+	if wide {
+		out = append(out, cmp.Or(l.MaxUnavailable, "?"), cmp.Or(l.Holder, "-"), cmp.Or(string(l.ReasonID), "-"))
+	}
+	return out
+}
+
+func orUnknown(ref *plans.Ref) string {
+	if ref == nil {
+		return "?"
+	}
+	return ref.String()
+}

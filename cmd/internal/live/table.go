@@ -1,0 +1,52 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
+)
+
+// Table formats the status as text.
+func Table(v *engine.View) string {
+	var b strings.Builder
+	down := "?"
+	if v.Unavailable != nil {
+		down = strconv.Itoa(int(*v.Unavailable))
+	}
+	fmt.Fprintf(&b, "%s  %s -> %s  %s  d=%d unavailable=%s epoch=%d\n", v.Plan, v.Source, v.Destination, v.State, v.MaxUnavailable, down, v.Epoch)
+	w := printers.GetNewTabWriter(&b)
+	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tPHASE")
+	for _, o := range v.Ordinals {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
+	}
+	_ = w.Flush() // into memory
+	budgets := ""
+	if v.BudgetsTightLongest > 0 {
+		budgets = fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest)
+	}
+	if v.BudgetsTightSince != nil {
+		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
+	}
+	downtime := ""
+	if v.Downtime != nil {
+		downtime = v.Downtime.String()
+	}
+	for _, side := range plans.Sides() {
+		if why := v.Unseen[side]; why != "" {
+			fmt.Fprintf(&b, "unseen:  %s\n", why)
+		}
+	}
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
+		if line.value != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
+		}
+	}
+	return b.String()
+}

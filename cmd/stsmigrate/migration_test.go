@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// migrationFile writes a Migration of the set of keep.
+func migrationFile(t *testing.T, more string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "migration.yaml")
+	text := "apiVersion: " + plans.APIVersion + "\nkind: Migration\nmetadata: {name: web}\nspec:\n  source: {namespace: shop, name: web}\n  destination: {namespace: mall}\n" + more
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A Migration whose plan is stored continues that plan, and a Migration that asks for something else is refused.
+func TestApplyContinuesThePlanOfAMigration(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	p := keep(t, on, "mall", func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 })
+	for _, file := range [][]string{{"-f", migrationFile(t, "")}, {migrationFile(t, "")}} {
+		got := command(t, append([]string{"apply", "--kubeconfig", config, "--dry-run=client"}, file...)...)
+		if got.code != exitDone || !strings.Contains(got.out, "Continue plan web") || !strings.Contains(got.errOut, "dry run: nothing was written") {
+			t.Errorf("%v: %+v", file, got)
+		}
+	}
+	if got := command(t, "apply", "web", "-n", "mall", "--kubeconfig", config, "--dry-run=server", "--yes"); got.code != exitDone || !strings.Contains(got.errOut, "dry run: nothing was written") {
+		t.Errorf("a plan under way: %+v", got)
+	}
+	got := command(t, "apply", "-f", migrationFile(t, "  maxUnavailable: 2\n"), "--kubeconfig", config, "--dry-run=client")
+	if got.code != exitError || !strings.Contains(got.errOut, "the file asks for another spec.maxUnavailable") {
+		t.Errorf("%+v", got)
+	}
+	if j, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p); err != nil || j.Epoch != 1 {
+		t.Errorf("a dry run has written: %+v, %v", j, err)
+	}
+	got = command(t, "apply", "web", "-f", migrationFile(t, ""), "--kubeconfig", config)
+	if got.code != exitError || !strings.Contains(got.errOut, "named twice") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A dry run asks nothing, writes nothing, and says so.
+func TestADryRunOnTheClientStopsBeforeTheFirstWrite(t *testing.T) {
+	for verb, change := range map[string]func(*journal.Journal){
+		"abort": func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 }, "resume": func(j *journal.Journal) { j.Epoch, j.Begun, j.Paused = 1, 1, true },
+		"finalize": func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved },
+	} {
+		on, config := serve(t, []string{"home"})
+		p := keep(t, on, "mall", change)
+		before, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := command(t, verb, "web", "-n", "mall", "--kubeconfig", config, "--dry-run=client")
+		if got.code != exitDone || !strings.Contains(got.errOut, "dry run: nothing was written") || !strings.Contains(got.out, "plan web") {
+			t.Errorf("%s: %+v", verb, got)
+		}
+		after, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p)
+		if err != nil || after.Epoch != before.Epoch || after.Paused != before.Paused || after.Leg != before.Leg {
+			t.Errorf("%s has written: %+v, %v", verb, after, err)
+		}
+		if got := command(t, verb, "web", "-n", "mall", "--kubeconfig", config, "--dry-run=maybe"); got.code != exitError || !strings.Contains(got.errOut, "--dry-run=maybe: expected one of none, client") {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
+}
+
+// The first write of a new plan is sent as a dry run.
+func TestADryRunOnTheServerStoresNothing(t *testing.T) {
+	on, _ := serve(t, []string{"home"})
+	p := keep(t, on, "elsewhere", func(*journal.Journal) {})
+	target := &reach.Target{Plan: p, Store: records.NewStore(on, "mall", p.Name)}
+	var done exitCode
+	if err := dried(t.Context(), target, journal.New(p)); !errors.As(err, &done) || done.code != exitDone || !strings.Contains(done.message, "the API server accepts") {
+		t.Errorf("%v", err)
+	}
+	if _, err := records.NewStore(on, "mall", "web").Plan(t.Context()); !errors.As(err, new(records.ErrNoPlan)) {
+		t.Errorf("a dry run has stored the plan: %v", err)
+	}
+	other := *p
+	other.ID = "web-other"
+	target = &reach.Target{Plan: &other, Store: records.NewStore(on, "elsewhere", p.Name)}
+	if err := dried(t.Context(), target, journal.New(&other)); err == nil || !strings.Contains(err.Error(), "has another plan named web") {
+		t.Errorf("in the place of another plan: %v", err)
+	}
+}

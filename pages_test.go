@@ -1,0 +1,199 @@
+package stsmigrate_test
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// pages returns the text of every page of the repository, by its path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || path == "bin" || path == "dist" || path != "." && strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		raw, err := os.ReadFile(path)
+		out[path] = string(raw)
+		return err
+	})
+	if err != nil || len(out) < 30 {
+		t.Fatalf("%d pages were read: %v", len(out), err)
+	}
+	return out
+}
+
+// blocks are the parts of a page in which nothing is a link or a heading.
+var blocks = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+")
+
+// anchors returns the anchors of a page, as GitHub and the site make them of its headings.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^#{1,6} (.*)$`).FindAllStringSubmatch(blocks.ReplaceAllString(text, ""), -1) {
+		words := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(h[1], "$1")
+		out[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(words))] = true
+	}
+	return out
+}
+
+// links returns the links of a page into the repository.
+func links(text string) (out []*url.URL) {
+	text = regexp.MustCompile("`[^`\n]*`").ReplaceAllString(blocks.ReplaceAllString(text, ""), "")
+	for _, l := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+		if u, err := url.Parse(l[1]); err == nil && u.Scheme == "" {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// TestEveryLinkLeadsSomewhere follows every relative link of a page to its file, and to its heading.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	all, seen := pages(t), 0
+	for page, text := range all {
+		for _, l := range links(text) {
+			seen++
+			target := page
+			if l.Path != "" {
+				target = path.Join(path.Dir(page), l.Path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, l)
+				continue
+			}
+			if to, isPage := all[target]; l.Fragment != "" && isPage && !anchors(to)[l.Fragment] {
+				t.Errorf("%s links to %s: %s has no such heading", page, l, target)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d links were followed", seen)
+	}
+}
+
+// TestEveryPageIsInTheSidebar finds pages of docs/ that a reader of the site would not find.
+func TestEveryPageIsInTheSidebar(t *testing.T) {
+	config, err := os.ReadFile("docs/.vitepress/config.mts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := range pages(t) {
+		name, ours := strings.CutPrefix(page, "docs/")
+		if !ours {
+			continue
+		}
+		link := "/" + strings.TrimSuffix(name, ".md")
+		for _, index := range []string{"index", "README"} {
+			link = strings.TrimSuffix(link, index)
+		}
+		if !strings.Contains(string(config), `link: "`+link+`"`) {
+			t.Errorf("%s is not in the sidebar: give it a line in docs/.vitepress/config.mts", page)
+		}
+	}
+}
+
+// firstCells returns what the first cells of the tables of a page have in backquotes.
+func firstCells(text string) (out []string) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {
+		out = append(out, row[1])
+	}
+	return out
+}
+
+// section returns the part of a page below a heading.
+func section(t *testing.T, text, heading string) string {
+	t.Helper()
+	_, below, found := strings.Cut(text, "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("there is no section %q", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return below
+}
+
+// A message that the program no longer prints is looked for in vain.
+func TestTroubleshootingQuotesWhatTheProgramsPrint(t *testing.T) {
+	var said strings.Builder
+	product(t, func(path string, text []byte) {
+		for _, words := range prose(path, text) {
+			said.WriteString(words + "\n")
+		}
+	})
+	page := pages(t)["docs/troubleshooting.md"]
+	for _, heading := range []string{"Before anything is written", "While it runs", "The orchestrator"} {
+		messages := firstCells(section(t, page, heading))
+		if len(messages) == 0 {
+			t.Errorf("%q quotes nothing", heading)
+		}
+		for _, m := range messages {
+			if !strings.Contains(said.String(), m) {
+				t.Errorf("docs/troubleshooting.md quotes %q, which no program prints", m)
+			}
+		}
+	}
+}
+
+func TestTroubleshootingHasEveryAlert(t *testing.T) {
+	raw, err := os.ReadFile("deploy/chart/monitoring/orchestrator-alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, a := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(raw), -1) {
+		want = append(want, a[1])
+	}
+	have := firstCells(section(t, pages(t)["docs/troubleshooting.md"], "Alerts"))
+	slices.Sort(want)
+	slices.Sort(have)
+	if len(want) == 0 || !slices.Equal(want, have) {
+		t.Errorf("the alerts are %v, and docs/troubleshooting.md has %v", want, have)
+	}
+}
+
+// A page names targets of the Makefile: they must be there, and be in its list of help.
+func TestPagesNameTargetsThatExist(t *testing.T) {
+	raw, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, target := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(string(raw), -1) {
+		targets[target[1]] = true
+	}
+	named := regexp.MustCompile("(?m)(?:`|^    |^)make(?: -s)? ([a-z][a-z0-9-]*)")
+	seen := 0
+	for page, text := range pages(t) {
+		for _, code := range regexp.MustCompile("(?s)```.*?```|`[^`]+`|(?m)^    [^\n]*$").FindAllString(text, -1) {
+			for _, m := range named.FindAllStringSubmatch(code, -1) {
+				seen++
+				if m[1] != "a" && !targets[m[1]] { // "make a new plan" is a message
+					t.Errorf("%s: make %s: there is no such target", page, m[1])
+				}
+			}
+		}
+	}
+	if len(targets) < 20 || seen < 40 {
+		t.Errorf("%d targets, named %d times", len(targets), seen)
+	}
+}
