@@ -129,6 +129,7 @@ export default defineConfig({
         text: "Reference",
         items: [
           { text: "Commands", link: "/commands" },
+          { text: "Command line", link: "/cli" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Invariants", link: "/invariants" },
