@@ -21,7 +21,7 @@ const (
 // is not cut yet.
 func grown() map[string]size {
 	return map[string]size{
-		"cmd/stsmigrate": {29, maxLines}, // one file per command
+		"cmd/stsmigrate": {30, maxLines}, // one file per command
 	}
 }
 

@@ -73,7 +73,7 @@ interrupted.`,
 	updates := a.updates()
 	root.AddCommand(
 		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.reportCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
 	complete.Wire(root, &a.reach, a.now)
@@ -102,5 +102,5 @@ func groups() []program.Group {
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "report", "history", "rbac", "consent", "explain", "debug", "version"}
+	return []string{"check", "plan", "status", "verify", "get", "report", "history", "rbac", "consent", "explain", "debug", "schema", "version"}
 }

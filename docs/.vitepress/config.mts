@@ -26,7 +26,10 @@ export default defineConfig({
   base: process.env.DOCS_BASE ?? "/",
   cleanUrls: true,
   metaChunk: true,
-  rewrites: { "development/decisions/README.md": "development/decisions/index.md" },
+  rewrites: {
+    "development/decisions/README.md": "development/decisions/index.md",
+    "schemas/README.md": "schemas/index.md",
+  },
   markdown: {
     anchor: { slugify },
     config(md) {
@@ -130,6 +133,7 @@ export default defineConfig({
         items: [
           { text: "Commands", link: "/commands" },
           { text: "Command line", link: "/cli" },
+          { text: "Schemas of documents", link: "/schemas/" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Invariants", link: "/invariants" },
