@@ -159,26 +159,29 @@ func asWritten(s *jsonschema.Schema) {
 
 // withNull allows null where Go writes it: for a list, a map or a pointer that is empty and not left out.
 func withNull(s *jsonschema.Schema, all jsonschema.Definitions, of reflect.Type, seen map[reflect.Type]bool) {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
-		of = of.Elem()
-	}
+	of = pointed(of)
 	if of.Kind() != reflect.Struct || seen[of] || s == nil || !strings.HasPrefix(of.PkgPath(), module) {
 		return
 	}
 	seen[of] = true
 	for _, f := range reflect.VisibleFields(of) {
-		below := f.Type
-		for below.Kind() == reflect.Pointer || below.Kind() == reflect.Slice || below.Kind() == reflect.Map {
-			below = below.Elem()
-		}
+		below := pointed(f.Type)
 		withNull(all[below.String()], all, below, seen)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		was, has := s.Properties.Get(name)
-		if kind := f.Type.Kind(); !has || strings.Contains(options, "omit") || kind != reflect.Pointer && kind != reflect.Slice && kind != reflect.Map {
+		if !has || f.Type == below || strings.Contains(options, "omit") {
 			continue
 		}
 		about := was.Description
 		was.Description = ""
 		s.Properties.Set(name, &jsonschema.Schema{Description: about, OneOf: []*jsonschema.Schema{was, {Type: "null"}}})
 	}
+}
+
+// pointed returns the type that a pointer, a list or a map leads to; a type that is none of them as it is.
+func pointed(of reflect.Type) reflect.Type {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		of = of.Elem()
+	}
+	return of
 }
