@@ -130,3 +130,32 @@ func TestThePageOfCommandsIsMadeOfTheirHelp(t *testing.T) {
 		}
 	})
 }
+
+// The exit codes are part of the interface: the table of them has each code of main.go, and no other.
+func TestThePageHasTheExitCodes(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := func(pattern string, text []byte) (out []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+			out = append(out, string(m[1]))
+		}
+		return out
+	}
+	_, table, _ := strings.Cut(string(page), "## Exit codes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	want, have := numbers(`(?m)^\texit[A-Z]\w+ += (\d+)`, source), numbers(`(?m)^\| (\d+) \|`, []byte(table))
+	if len(want) < 5 || !slices.Equal(want, have) {
+		t.Errorf("the exit codes are %v, and docs/troubleshooting.md has %v", want, have)
+	}
+	for _, code := range want {
+		if !slices.Contains(strings.Fields(new(app).command("stsmigrate").Long), code) {
+			t.Errorf("stsmigrate --help does not name the exit code %s", code)
+		}
+	}
+}

@@ -136,6 +136,7 @@ export default defineConfig({
           { text: "Schemas of documents", link: "/schemas/" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
+          { text: "Annotations and labels", link: "/marks" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
