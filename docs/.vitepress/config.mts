@@ -137,6 +137,7 @@ export default defineConfig({
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Annotations and labels", link: "/marks" },
+          { text: "Events", link: "/events" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
