@@ -2,6 +2,7 @@ package stsmigrate_test
 
 import (
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -168,6 +169,23 @@ func TestTroubleshootingHasEveryAlert(t *testing.T) {
 	slices.Sort(have)
 	if len(want) == 0 || !slices.Equal(want, have) {
 		t.Errorf("the alerts are %v, and docs/troubleshooting.md has %v", want, have)
+	}
+}
+
+// A user who finds a mark on an object looks here for what it means.
+func TestThePageOfMarksHasEveryMark(t *testing.T) {
+	name, marks := regexp.MustCompile(`^"((?:apps\.)?stsmigrate\.dev/[a-z-]+)"$`), map[string]bool{}
+	product(t, func(path string, text []byte) {
+		for _, words := range prose(path, text) {
+			if m := name.FindStringSubmatch(words); m != nil {
+				marks[m[1]] = true
+			}
+		}
+	})
+	want, have := slices.Sorted(maps.Keys(marks)), firstCells(pages(t)["docs/marks.md"])
+	slices.Sort(have)
+	if len(want) < 20 || !slices.Equal(want, have) {
+		t.Errorf("the marks are %v, and docs/marks.md has %v", want, have)
 	}
 }
 

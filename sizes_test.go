@@ -21,7 +21,7 @@ const (
 // is not cut yet.
 func grown() map[string]size {
 	return map[string]size{
-		"cmd/stsmigrate": {31, maxLines}, // one file per command
+		"cmd/stsmigrate": {32, maxLines}, // one file per command
 	}
 }
 

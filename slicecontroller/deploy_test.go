@@ -29,10 +29,7 @@ func described(c prometheus.Collector) map[string]string {
 // including the number of unavailable ordinals (961-22).
 func TestAlertsUseMetricsThatExist(t *testing.T) {
 	known := map[string]string{}
-	g := newGauges()
-	for _, c := range []prometheus.Collector{
-		g.maxUnavailable, g.unavailable, g.strategies, g.enforced, g.replacements, g.skips, g.halts, g.updates, g.stuck, g.recovery, g.delay,
-	} {
+	for _, c := range newGauges().collectors() {
 		for name, labels := range described(c) {
 			known[name] = labels
 		}

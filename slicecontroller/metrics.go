@@ -75,12 +75,17 @@ func newGauges() *gauges {
 	}
 }
 
+// collectors returns the metrics in the order of their page.
+func (g *gauges) collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		g.maxUnavailable, g.unavailable, g.strategies, g.enforced, g.replacements, g.skips, g.halts, g.updates, g.stuck, g.recovery, g.delay,
+	}
+}
+
 // register registers the metrics.
 func (g *gauges) register(with prometheus.Registerer) error {
 	var errs []error
-	for _, c := range []prometheus.Collector{
-		g.maxUnavailable, g.unavailable, g.strategies, g.enforced, g.replacements, g.skips, g.halts, g.updates, g.stuck, g.recovery, g.delay,
-	} {
+	for _, c := range g.collectors() {
 		errs = append(errs, with.Register(c))
 	}
 	return errors.Join(errs...)

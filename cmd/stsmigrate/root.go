@@ -84,7 +84,7 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 	updates := a.updates()
 	root.AddCommand(
 		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
-		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
 	complete.Wire(root, &a.reach, a.now)
@@ -113,5 +113,5 @@ func groups() []program.Group {
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "version"}
+	return []string{"check", "plan", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "schema", "version"}
 }

@@ -26,7 +26,10 @@ export default defineConfig({
   base: process.env.DOCS_BASE ?? "/",
   cleanUrls: true,
   metaChunk: true,
-  rewrites: { "development/decisions/README.md": "development/decisions/index.md" },
+  rewrites: {
+    "development/decisions/README.md": "development/decisions/index.md",
+    "schemas/README.md": "schemas/index.md",
+  },
   markdown: {
     anchor: { slugify },
     config(md) {
@@ -131,11 +134,13 @@ export default defineConfig({
         text: "Reference",
         items: [
           { text: "Commands", link: "/commands" },
+          { text: "Command line", link: "/cli" },
+          { text: "Schemas of documents", link: "/schemas/" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Watching a move", link: "/watching" },
-          { text: "The page of all plans", link: "/dashboard" },
-          { text: "Notifications", link: "/notifications" },
+          { text: "Annotations and labels", link: "/marks" },
+          { text: "Events", link: "/events" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
