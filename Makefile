@@ -9,7 +9,7 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 # What a release has archives for, and what its images are made for.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
-ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns engine gates orchestrator pdb plans preflight records rollout sets slicecontroller storage view writes))
+ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns engine expressions gates orchestrator pdb plans preflight reasons records report rollout sets slicecontroller storage view writes))
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help

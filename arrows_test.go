@@ -2,6 +2,7 @@
 package stsmigrate_test
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/live cmd/internal/page plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight clusters plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
 		{"cmd/internal/page", "cmd/internal/reach dashboard engine records plans reasons"},
@@ -167,6 +168,22 @@ func TestSomePackagesAreForNobodyElse(t *testing.T) {
 			if strings.HasPrefix(imported, "k8s.io/kubernetes") {
 				t.Errorf("package %s imports %s: only the test bed's own module may", name, imported)
 			}
+		}
+	}
+}
+
+// A package that `make test` does not name is not tested there.
+func TestTheMakefileTestsEveryRoom(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "ROOMS     := ")
+	list, _, _ = strings.Cut(list, "))")
+	_, list, _ = strings.Cut(list, "/...,")
+	for _, r := range rooms() {
+		if top, _, _ := strings.Cut(r.name, "/"); !slices.Contains(strings.Fields(list), top) {
+			t.Errorf("the Makefile does not test %s: add it to ROOMS", top)
 		}
 	}
 }

@@ -123,8 +123,6 @@ export default defineConfig({
           { text: "Installing", link: "/orchestrator/install" },
           { text: "Running", link: "/orchestrator/running" },
           { text: "What it may do", link: "/orchestrator/security" },
-          { text: "Notifications", link: "/notifications" },
-          { text: "The page of all plans", link: "/dashboard" },
         ],
       },
       {
@@ -134,6 +132,8 @@ export default defineConfig({
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Watching a move", link: "/watching" },
+          { text: "The page of all plans", link: "/dashboard" },
+          { text: "Notifications", link: "/notifications" },
           { text: "Invariants", link: "/invariants" },
           { text: "Slice controller", link: "/slicecontroller" },
         ],
