@@ -126,8 +126,6 @@ export default defineConfig({
           { text: "Installing", link: "/orchestrator/install" },
           { text: "Running", link: "/orchestrator/running" },
           { text: "What it may do", link: "/orchestrator/security" },
-          { text: "Notifications", link: "/notifications" },
-          { text: "The page of all plans", link: "/dashboard" },
         ],
       },
       {
