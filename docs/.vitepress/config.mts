@@ -137,6 +137,8 @@ export default defineConfig({
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Watching a move", link: "/watching" },
+          { text: "The page of all plans", link: "/dashboard" },
+          { text: "Notifications", link: "/notifications" },
           { text: "Annotations and labels", link: "/marks" },
           { text: "Events", link: "/events" },
           { text: "Invariants", link: "/invariants" },
