@@ -6,10 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
@@ -80,6 +81,11 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
 	default:
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
+	}
+	if a.yes { // the question is not shown
+		a.warn(report)
+	} else {
+		question += findings.Warnings(report, a.width())
 	}
 	if a.dryRun == "server" {
 		fmt.Fprintln(a.Out, question)

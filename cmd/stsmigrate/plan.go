@@ -10,8 +10,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
@@ -61,6 +61,7 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
+	a.warn(report)
 	if f.Detailed {
 		return exitCode{code: exitChanges}
 	}
