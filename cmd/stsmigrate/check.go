@@ -73,6 +73,7 @@ func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*prefli
 	if j.Begun > 0 {
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.Plan.Name, t.Command("status"))
 	}
+	defer a.busy()()
 	return preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
 }
 
@@ -88,6 +89,11 @@ func (a *app) judge(r *preflight.Report) error {
 
 // warn prints the warnings, after what they are about.
 func (a *app) warn(r *preflight.Report) { fmt.Fprint(a.ErrOut, findings.Warnings(r, a.width())) }
+
+// busy says that the checks run, until done is called.
+func (a *app) busy() (done func()) {
+	return program.Patience{To: a.ErrOut, After: a.after}.Busy("Reading both sides and running the checks")
+}
 
 // width is that of the narrative: standard error may be on a terminal where standard output is not.
 func (a *app) width() int { return program.Width(a.ErrOut) }

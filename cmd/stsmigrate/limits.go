@@ -67,7 +67,9 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		return route, err
 	}
 	j.Detached = j.Detached || f.detach
+	done := a.busy()
 	report, err := preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
+	done()
 	if err != nil {
 		return route, err
 	}

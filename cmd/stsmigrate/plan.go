@@ -95,6 +95,7 @@ func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans
 	if err != nil {
 		return nil, nil, err
 	}
+	defer a.busy()()
 	p, on, err := f.Draft(ctx, set, patches, source, destination, a.now())
 	if err != nil {
 		return nil, nil, err

@@ -66,7 +66,7 @@ func (s *migration) refuses(c refusal) {
 // complaints returns the lines of stderr without the warnings of the checks, their headings and their pages.
 func (r result) complaints() []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
-		return line == "" || strings.HasPrefix(line, "  WARN ") || strings.HasPrefix(line, "Worth knowing") ||
+		return line == "" || strings.HasPrefix(line, "  WARN ") || strings.HasPrefix(line, "Worth knowing") || strings.HasPrefix(line, "Reading both sides") ||
 			strings.HasPrefix(line, "       see ") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
 	})
 }
