@@ -61,7 +61,7 @@ func rooms() []room {
 		{"sets", "storage pdb dns clusters plans plans/build writes reasons"},
 		{"records", "clusters plans plans/journal writes reasons"},
 		{"report", "plans plans/journal plans/preview"},
-		{"plans/preview", "pdb plans"},
+		{"plans/preview", "pdb dns plans"},
 		{"storage", "clusters plans plans/build writes reasons"},
 		{"pdb", "clusters plans writes reasons"},
 		{"dns", "plans writes reasons"},

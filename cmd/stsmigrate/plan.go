@@ -23,6 +23,7 @@ func (a *app) planCommand() *cobra.Command {
 		Example: `  stsmigrate plan web -n shop --to-namespace shop-new
   stsmigrate plan web -n shop --context east --to-context west --out web.yaml
   stsmigrate plan web -n shop --to-context west --patch west.yaml --out web.yaml
+  stsmigrate plan web -n shop --to-namespace shop-new --show-writes
   stsmigrate plan -f migration.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,6 +32,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	f.AddTo(cmd)
 	cmd.Flags().StringVar(&f.Out, "out", "", "also write the plan to this file, for apply")
+	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
@@ -57,7 +59,11 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	text := func() string { return preview.Render(p, journal.New(p).Leg) + report.Common() + goOn(f.Out) }
+	leg, writes := journal.New(p).Leg, ""
+	if f.Writes {
+		writes = preview.RenderWrites(p, leg)
+	}
+	text := func() string { return preview.Render(p, leg) + writes + report.Common() + goOn(f.Out) }
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
