@@ -53,7 +53,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 // report checks the move of a set, or a plan that was made earlier.
 func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*preflight.Report, error) {
 	if len(args) == 0 || f.File != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
-		_, report, err := a.checked(ctx, f, args)
+		_, _, report, err := a.checked(ctx, f, args)
 		return report, err
 	}
 	if err := a.knownOutput(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -68,7 +69,8 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	}
 	j.Detached = j.Detached || f.detach
 	done := a.busy()
-	report, err := preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
+	on := t.On.Listed(t.Plan)
+	report, err := preflight.Check(ctx, t.Plan, on, j, a.orchestrated(j))
 	done()
 	if err != nil {
 		return route, err
@@ -76,7 +78,7 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := preview.Render(t.Plan, planned.Leg)
+	question := preview.Render(t.Plan, planned.Leg) + draft.Pace(ctx, t.Plan, planned.Leg, on)
 	switch {
 	case planned.PauseAt == 0:
 	case canary:

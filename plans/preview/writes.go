@@ -73,41 +73,12 @@ type writer struct {
 
 // of returns the writes of a step.
 func (w writer) of(s plans.Step) []Write {
-	switch s.Op {
-	case plans.Freeze:
-		return w.freeze()
-	case plans.Protect:
-		return w.protect(s)
-	case plans.Share:
-		return w.share()
-	case plans.Tighten:
-		return w.tighten(s)
-	case plans.Quiesce, plans.Verify:
-		return w.ask(s)
-	case plans.Shrink:
-		return []Write{w.set(patch, s.From, "scale down to "+w.p.Slice(s.From, s.Ordinals, false).String())}
-	case plans.Vacate:
-		return nil // it only looks
-	case plans.Release:
-		return w.release(s)
-	case plans.Reserve:
-		return w.reserve(s)
-	case plans.Claim:
-		return w.claim(s)
-	case plans.Grow:
-		return []Write{w.set(patch, s.To(), "scale up to "+w.p.Slice(s.To(), s.Ordinals, true).String())}
-	case plans.Relax:
-		return w.relax(s)
-	case plans.Retire:
-		return w.retire(s)
-	case plans.Settle:
-		return w.settle(s)
-	case plans.Unshare:
-		return w.unshare(s)
-	case plans.Thaw:
-		return w.thaw(s)
-	}
-	return nil
+	return map[plans.Op]func(plans.Step) []Write{
+		plans.Freeze: w.freeze, plans.Protect: w.protect, plans.Share: w.share,
+		plans.Tighten: w.tighten, plans.Quiesce: w.ask, plans.Shrink: w.shrink, plans.Vacate: w.vacate, plans.Release: w.release,
+		plans.Reserve: w.reserve, plans.Claim: w.claim, plans.Grow: w.grow, plans.Verify: w.ask, plans.Relax: w.relax,
+		plans.Retire: w.retire, plans.Settle: w.settle, plans.Unshare: w.unshare, plans.Thaw: w.thaw,
+	}[s.Op](s)
 }
 
 // begin returns the writes before the first step: the record of the plan, and the mark of the process on whatever
@@ -174,7 +145,7 @@ func (w writer) volumeOf(side plans.Side, verb, name, what string) Write {
 	return out
 }
 
-func (w writer) freeze() []Write {
+func (w writer) freeze(plans.Step) []Write {
 	what := "mark it, keep its claims when it shrinks (retention policy Retain)"
 	out := []Write{w.set(patch, plans.Source, what)}
 	for _, d := range w.p.Dependencies {
@@ -212,7 +183,7 @@ func (w writer) protect(s plans.Step) []Write {
 	})
 }
 
-func (w writer) share() (out []Write) {
+func (w writer) share(plans.Step) (out []Write) {
 	for _, s := range w.p.Shared {
 		out = append(out,
 			Write{Verb: patch, Side: plans.Source, Kind: volume, Name: s.Volume, What: "reclaim policy Retain, the old one is saved on it"},
@@ -294,6 +265,13 @@ func (w writer) ask(s plans.Step) (out []Write) {
 	return out
 }
 
+func (w writer) shrink(s plans.Step) []Write {
+	return []Write{w.set(patch, s.From, "scale down to "+w.p.Slice(s.From, s.Ordinals, false).String())}
+}
+
+// vacate only looks.
+func (w writer) vacate(plans.Step) []Write { return nil }
+
 func (w writer) release(s plans.Step) []Write {
 	return w.volumes(s.Ordinals, func(c string) []Write {
 		return []Write{w.in(s.From, remove, claim, c, "its volume is protected, and has its manifest")}
@@ -310,6 +288,10 @@ func (w writer) reserve(s plans.Step) []Write {
 
 func (w writer) claim(s plans.Step) []Write {
 	return w.volumes(s.Ordinals, func(c string) []Write { return []Write{w.in(s.To(), create, claim, c, "bound to that volume")} })
+}
+
+func (w writer) grow(s plans.Step) []Write {
+	return []Write{w.set(patch, s.To(), "scale up to "+w.p.Slice(s.To(), s.Ordinals, true).String())}
 }
 
 func (w writer) relax(plans.Step) (out []Write) {

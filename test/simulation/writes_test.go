@@ -67,32 +67,8 @@ func (w *world) writesOnly(t *testing.T, leg plans.Leg, claims map[string]string
 	if e, err := r.run(t.Context(), leg.Direction, nil); err != nil || len(w.broken) > 0 {
 		t.Fatalf("%s: %v %v", e, err, w.broken)
 	}
-	listed, written := map[string]bool{}, map[string]bool{}
-	most := 0
-	for _, one := range preview.Writes(w.plan, leg) {
-		if strings.HasPrefix(one.Name, "stsmigrate-"+planName) { // the record and its Lease
-			most += one.Times
-			continue
-		}
-		k := key{one.Kind, one.Namespace, one.Name}
-		if one.Kind == "PersistentVolume" {
-			k.namespace = ""
-		}
-		if one.Kind == "ControllerRevision" {
-			k.name = strings.TrimSuffix(one.Name, "-*")
-		}
-		listed[fmt.Sprintf("%s on %s of %s", one.Verb, w.on[one.Side].name, k)] = true
-	}
-	for _, a := range w.acts[before:] {
-		k := a.key
-		if claim, ok := claims[k.name]; ok && k.kind == "PersistentVolume" {
-			k.name = claim
-		}
-		if k.kind == "ControllerRevision" {
-			k.name = setName
-		}
-		written[fmt.Sprintf("%s on %s of %s", a.verb, a.on, k)] = true
-	}
+	listed, most := w.listed(leg)
+	written := w.written(before, claims)
 	for _, one := range slices.Sorted(maps.Keys(written)) {
 		if !listed[one] {
 			t.Errorf("%s: %s is not listed", leg.Direction, one)
@@ -106,5 +82,38 @@ func (w *world) writesOnly(t *testing.T, leg plans.Leg, claims map[string]string
 	if saves > most {
 		t.Errorf("%s: %d saves of the journal, expected at most %d", leg.Direction, saves, most)
 	}
-	t.Logf("%s: %d saves of the journal, %d listed", leg.Direction, saves, most)
+}
+
+// listed returns the writes that the plan lists for a leg, without those of its record, and how often at most it says
+// that the journal is saved.
+func (w *world) listed(leg plans.Leg) (out map[string]bool, saves int) {
+	out = map[string]bool{}
+	for _, one := range preview.Writes(w.plan, leg) {
+		if strings.HasPrefix(one.Name, "stsmigrate-"+planName) { // the record and its Lease
+			saves += one.Times
+			continue
+		}
+		k := key{one.Kind, one.Namespace, strings.TrimSuffix(one.Name, "-*")}
+		if one.Kind == "PersistentVolume" {
+			k.namespace = ""
+		}
+		out[fmt.Sprintf("%s on %s of %s", one.Verb, w.on[one.Side].name, k)] = true
+	}
+	return out, saves
+}
+
+// written returns the writes since one of them. A volume has the name of its claim, and a revision that of its set.
+func (w *world) written(since int, claims map[string]string) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range w.acts[since:] {
+		k := a.key
+		if claim, ok := claims[k.name]; ok && k.kind == "PersistentVolume" {
+			k.name = claim
+		}
+		if k.kind == "ControllerRevision" {
+			k.name = setName
+		}
+		out[fmt.Sprintf("%s on %s of %s", a.verb, a.on, k)] = true
+	}
+	return out
 }

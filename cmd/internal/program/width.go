@@ -20,7 +20,7 @@ func Width(to io.Writer) int {
 		if f == nil {
 			return 0, false
 		}
-		n, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // file descriptors are small
+		n, _, err := term.GetSize(int(f.Fd()))
 		return n, err == nil
 	})
 }
@@ -40,7 +40,7 @@ func terminal(to io.Writer) *os.File {
 	if s, ok := to.(*Shown); ok {
 		to = s.To
 	}
-	if f, ok := to.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // file descriptors are small
+	if f, ok := to.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
 	return nil
