@@ -43,14 +43,30 @@ func TestTheEstimateIsThatOfTheSetsOwnPods(t *testing.T) {
 		gates  int
 		want   string
 	}{
-		"a median": {inOrder, []*corev1.Pod{podOf(40), podOf(300), podOf(38)}, 1, 0,
-			"about 4 min to 6 min: 5 waves, each with about 40 s to start (median of 3 pods) and up to 30 s to stop"},
-		"only pods that tell": {inOrder, []*corev1.Pod{podOf(4000, restarted), podOf(9000, unready), podOf(1, fresh), podOf(-5), podOf(2)}, 1, 1,
-			"about 10 s to 3 min: 5 waves, each with about 2 s to start (median of 1 pod) and up to 30 s to stop; gates and pauses come on top"},
-		"waves of a parallel set": {parallel, []*corev1.Pod{podOf(30)}, 2, 0,
-			"about 2 min to 5 min: 3 waves, each with about 40 s to start (median of 1 pod) and up to 60 s to stop"},
-		"waves of a set in order": {inOrder, []*corev1.Pod{podOf(30)}, 2, 0,
-			"about 3 min to 5 min: 3 waves, 5 ordinals one after the other, each with about 30 s to start (median of 1 pod) and up to 30 s to stop"},
+		"a median": {
+			inOrder,
+			[]*corev1.Pod{podOf(40), podOf(300), podOf(38)},
+			1, 0,
+			"about 4 min to 6 min: 5 waves, each with about 40 s to start (median of 3 pods) and up to 30 s to stop",
+		},
+		"only pods that tell": {
+			inOrder,
+			[]*corev1.Pod{podOf(4000, restarted), podOf(9000, unready), podOf(1, fresh), podOf(-5), podOf(2)},
+			1, 1,
+			"about 10 s to 3 min: 5 waves, each with about 2 s to start (median of 1 pod) and up to 30 s to stop; gates and pauses come on top",
+		},
+		"waves of a parallel set": {
+			parallel,
+			[]*corev1.Pod{podOf(30)},
+			2, 0,
+			"about 2 min to 5 min: 3 waves, each with about 40 s to start (median of 1 pod) and up to 60 s to stop",
+		},
+		"waves of a set in order": {
+			inOrder,
+			[]*corev1.Pod{podOf(30)},
+			2, 0,
+			"about 3 min to 5 min: 3 waves, 5 ordinals one after the other, each with about 30 s to start (median of 1 pod) and up to 30 s to stop",
+		},
 		"hours":        {inOrder, []*corev1.Pod{podOf(3600)}, 1, 0, "about 5 h: 5 waves, each with about 60 min to start (median of 1 pod) and up to 30 s to stop"},
 		"no such pods": {inOrder, []*corev1.Pod{podOf(40, restarted)}, 1, 0, ""},
 		"no set":       {nil, []*corev1.Pod{podOf(40)}, 1, 0, ""},
