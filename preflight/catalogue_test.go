@@ -22,7 +22,7 @@ func table() string {
 	var b strings.Builder
 	b.WriteString("| group | check | wants | at worst | can be ignored | before every ordinal | remedy |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range catalogue() {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", c.group, c.name, c.about, c.worst, yes[c.ignorable], often[c.wave], c.remedy)
+		fmt.Fprintf(&b, "| %s | <a id=\"%[2]s\"></a>`%[2]s` | %s | %s | %s | %s | %s |\n", c.group, c.name, c.about, c.worst, yes[c.ignorable], often[c.wave], c.remedy)
 	}
 	return b.String()
 }

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -54,40 +53,6 @@ func (r *Report) findings(l check.Level) []check.Finding {
 		}
 	}
 	return out
-}
-
-// Table returns the report as text: a line for each finding and for each check without one, the counts,
-// and the remedies for the checks that do not pass.
-func (r *Report) Table() string {
-	var b strings.Builder
-	count := map[check.Level]int{}
-	ignored := 0
-	for _, c := range r.Checks {
-		if len(c.Findings) == 0 {
-			fmt.Fprintf(&b, "%s  %-22s  %s\n", c.Level, c.Name, c.About)
-		}
-		for _, f := range c.Findings {
-			note := ""
-			if f.Ignored {
-				note = " (ignored)"
-			}
-			fmt.Fprintf(&b, "%s  %-22s  %s: %s%s\n", f.Level, c.Name, f.Object, plans.Line(f.Saw), note)
-		}
-		if c.Level == check.Warn && c.Findings[0].Ignored {
-			ignored++
-		} else {
-			count[c.Level]++
-		}
-	}
-	fmt.Fprintf(&b, "\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
-	if r.NotRun > 0 {
-		fmt.Fprintf(&b, "; %d not run: without the right to look they would only stumble", r.NotRun)
-	}
-	b.WriteString("\n")
-	for _, f := range slices.Concat(r.Failed(), r.Warned()) {
-		fmt.Fprintf(&b, "\n%s %s: %s\n  expected %s\n  %s\n", f.Level, f.Check, f.Object, f.Want, strings.ReplaceAll(f.Remedy, "\n", "\n      "))
-	}
-	return b.String()
 }
 
 // Names returns the checks that block the plan or warn, as kubectl names objects.

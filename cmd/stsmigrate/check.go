@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
@@ -34,7 +36,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 			if err != nil {
 				return err
 			}
-			if err := a.show(output.Document{Value: report, Text: report.Table, Names: report.Names()}); err != nil {
+			if err := a.show(output.Document{Value: report, Text: func() string { return findings.Table(report, a.width()) }, Names: report.Names()}); err != nil {
 				return err
 			}
 			if len(report.Failed()) > 0 {
@@ -51,7 +53,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 // report checks the move of a set, or a plan that was made earlier.
 func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*preflight.Report, error) {
 	if len(args) == 0 || f.File != "" || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) {
-		_, report, err := a.checked(ctx, f, args)
+		_, _, report, err := a.checked(ctx, f, args)
 		return report, err
 	}
 	if err := a.knownOutput(); err != nil {
@@ -71,31 +73,30 @@ func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*prefli
 	if j.Begun > 0 {
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.Plan.Name, t.Command("status"))
 	}
+	defer a.busy()()
 	return preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
 }
 
-// judge prints the warnings. It returns the failures as an error with the exit code of a blocked move.
+// judge returns the failures as an error with the exit code of a blocked move, and nil if nothing blocks.
 func (a *app) judge(r *preflight.Report) error {
-	failed, warned := r.Failed(), r.Warned()
+	failed := r.Failed()
 	if len(failed) == 0 {
-		fmt.Fprint(a.ErrOut, findings(warned))
 		return nil
 	}
-	text := fmt.Sprintf("blocked by %d failed check(s); nothing has been written:\n%s", len(failed), findings(slices.Concat(failed, warned)))
-	return exitCode{code: exitRefused, message: strings.TrimRight(text, "\n")}
+	text := findings.Text(slices.Concat(failed, r.Warned()), a.width())
+	return exitCode{code: exitRefused, message: fmt.Sprintf("blocked by %d failed check(s); nothing has been written:\n%s", len(failed), strings.TrimRight(text, "\n"))}
 }
 
-// findings formats one line per finding, with the commands of its remedy indented below.
-func findings(all []check.Finding) string {
-	var b strings.Builder
-	for _, f := range all {
-		fmt.Fprintf(&b, "  %s %s\n", f.Level, oneLine(f.String()))
-		if _, commands, ok := strings.Cut(f.Remedy, "\n"); ok {
-			fmt.Fprintf(&b, "         %s\n", strings.ReplaceAll(commands, "\n", "\n         "))
-		}
-	}
-	return b.String()
+// warn prints the warnings, after what they are about.
+func (a *app) warn(r *preflight.Report) { fmt.Fprint(a.ErrOut, findings.Warnings(r, a.width())) }
+
+// busy says that the checks run, until done is called.
+func (a *app) busy() (done func()) {
+	return program.Patience{To: a.ErrOut, After: a.after}.Busy("Reading both sides and running the checks")
 }
+
+// width is that of the narrative: standard error may be on a terminal where standard output is not.
+func (a *app) width() int { return program.Width(a.ErrOut) }
 
 // orchestrated returns the clock for a plan that an orchestrator carries out, and nil for one that this
 // process carries out.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -72,6 +73,6 @@ func (a *app) farewell(ctx context.Context, t *reach.Target, j *journal.Journal)
 		fmt.Fprintf(a.ErrOut, "The checks before the deletion of the old %s could not run: %s\n", old, oneLine(err.Error()))
 	}
 	if len(found) > 0 {
-		fmt.Fprintf(a.Out, "Before you delete the old %s:\n%s", old, findings(found))
+		fmt.Fprintf(a.Out, "Before you delete the old %s:\n%s", old, findings.Text(found, a.width()))
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -66,20 +68,28 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		return route, err
 	}
 	j.Detached = j.Detached || f.detach
-	report, err := preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
+	done := a.busy()
+	on := t.On.Listed(t.Plan)
+	report, err := preflight.Check(ctx, t.Plan, on, j, a.orchestrated(j))
+	done()
 	if err != nil {
 		return route, err
 	}
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := preview.Render(t.Plan, planned.Leg)
+	question := preview.Render(t.Plan, planned.Leg) + draft.Pace(ctx, t.Plan, planned.Leg, on)
 	switch {
 	case planned.PauseAt == 0:
 	case canary:
 		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
 	default:
 		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
+	}
+	if a.yes { // the question is not shown
+		a.warn(report)
+	} else {
+		question += findings.Warnings(report, a.width())
 	}
 	if a.dryRun == "server" {
 		fmt.Fprintln(a.Out, question)

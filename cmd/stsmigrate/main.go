@@ -45,7 +45,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	raw := streams.Out
 	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
 	streams.Out, streams.ErrOut = out, errOut
-	a := &app{IOStreams: streams, raw: raw, now: time.Now, reach: reach.Flags{Version: versionText()}}
+	a := &app{IOStreams: streams, raw: raw, now: time.Now, after: time.After, reach: reach.Flags{Version: versionText()}}
 	a.stop = a.stopOnSignal(ctx, cancel)
 	root := a.command(args[0])
 	root.SetArgs(args[1:])

@@ -100,7 +100,7 @@ func (a *app) begun(ctx context.Context, file string, raw []byte, home *reach.Ho
 
 // fromMigration makes the plan of a Migration.
 func (a *app) fromMigration(ctx context.Context, file string, home *reach.HomeFlags) (*reach.Target, bool, error) {
-	p, report, err := a.checked(ctx, draft.Flags{File: file}, nil)
+	p, _, report, err := a.checked(ctx, draft.Flags{File: file}, nil)
 	if err == nil {
 		err = a.judge(report)
 	}

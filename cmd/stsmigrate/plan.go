@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -23,6 +24,7 @@ func (a *app) planCommand() *cobra.Command {
 		Example: `  stsmigrate plan web -n shop --to-namespace shop-new
   stsmigrate plan web -n shop --context east --to-context west --out web.yaml
   stsmigrate plan web -n shop --to-context west --patch west.yaml --out web.yaml
+  stsmigrate plan web -n shop --to-namespace shop-new --show-writes
   stsmigrate plan -f migration.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,6 +33,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	f.AddTo(cmd)
 	cmd.Flags().StringVar(&f.Out, "out", "", "also write the plan to this file, for apply")
+	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
@@ -41,7 +44,7 @@ func (a *app) outputFlag(cmd *cobra.Command) {
 }
 
 func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error {
-	p, report, err := a.checked(ctx, f, args)
+	p, on, report, err := a.checked(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -57,10 +60,16 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 			return fmt.Errorf("writing the plan: %w", err)
 		}
 	}
-	text := func() string { return preview.Render(p, journal.New(p).Leg) + report.Common() + goOn(f.Out) }
+	leg, writes := journal.New(p).Leg, ""
+	pace := draft.Pace(ctx, p, leg, on)
+	if f.Writes {
+		writes = preview.RenderWrites(p, leg)
+	}
+	text := func() string { return preview.Render(p, leg) + pace + writes + report.Common() + goOn(f.Out) }
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
+	a.warn(report)
 	if f.Detailed {
 		return exitCode{code: exitChanges}
 	}
@@ -74,32 +83,33 @@ func goOn(out string) string {
 	return fmt.Sprintf("\nNothing has been written to the clusters. Next: stsmigrate apply %s\n", out)
 }
 
-// checked makes a plan and runs every check on it.
-func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans.Plan, *preflight.Report, error) {
+// checked makes a plan and runs every check on it. It also returns the clients, which keep what has been read.
+func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans.Plan, clusters.Clusters, *preflight.Report, error) {
 	set, err := f.Request(&a.reach, a.read, args)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := a.knownOutput(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if f.Ignore, err = preflight.Ignorable(f.Ignore); err != nil {
-		return nil, nil, fmt.Errorf("--ignore: %w", err)
+		return nil, nil, nil, fmt.Errorf("--ignore: %w", err)
 	}
 	source, destination, err := a.reach.Both()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	patches, err := f.Patches(a.read)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	defer a.busy()()
 	p, on, err := f.Draft(ctx, set, patches, source, destination, a.now())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	report, err := preflight.Check(ctx, p, on, nil, nil)
-	return p, report, err
+	return p, on, report, err
 }
 
 func oneLine(s string) string { return plans.Line(s) }

@@ -32,6 +32,7 @@ type app struct {
 	stop  <-chan struct{}
 	reads atomic.Bool // the command never writes to a cluster
 	now   func() time.Time
+	after func(time.Duration) <-chan time.Time
 
 	verbosity  int
 	yes        bool

@@ -124,7 +124,7 @@ func (s fixture) flags() []string {
 func (s fixture) stsmigrate(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, s.flags()...)...)
-	cmd.Env = []string{"HOME=" + t.TempDir()}
+	cmd.Env = []string{"COLUMNS=10000", "HOME=" + t.TempDir()}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	return cmd, &out

@@ -122,7 +122,7 @@ func asked(t *testing.T, args ...string) string {
 	t.Helper()
 	b := clusters(t)
 	cmd := exec.CommandContext(t.Context(), suite.binary, append(args, "--kubeconfig", b.East.Kubeconfig, "--to-kubeconfig", b.West.Kubeconfig, "--to-namespace", home)...)
-	cmd.Env = []string{"HOME=" + t.TempDir()}
+	cmd.Env = []string{"COLUMNS=10000", "HOME=" + t.TempDir()}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("stsmigrate %s: %v\n%s", strings.Join(args, " "), err, out)

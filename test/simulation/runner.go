@@ -294,7 +294,7 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 		if w.journal.Flight != nil {
 			wave = w.journal.Flight.Ordinals
 		}
-		w.acts = append(w.acts, act{k.kind, w.writes - 1, wave})
+		w.acts = append(w.acts, act{verb, s.name, k, w.writes - 1, wave})
 	}
 	w.check()
 	return err

@@ -122,9 +122,10 @@ type place struct {
 
 // act is a write by an engine, and the latest wave in flight at that moment.
 type act struct {
-	kind  string // of the object
-	write int
-	wave  plans.Slice
+	verb, on string // on is the cluster
+	key             // of the object
+	write    int
+	wave     plans.Slice
 }
 
 type disk struct {

@@ -28,6 +28,8 @@ type Flags struct {
 	File, Out string
 	// Ignore names the checks whose findings the user accepts.
 	Ignore []string
+	// Writes asks for the list of writes.
+	Writes bool
 	// Detailed asks for another exit code when there is something to do.
 	Detailed       bool
 	name           string

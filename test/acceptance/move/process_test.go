@@ -47,14 +47,14 @@ type result struct {
 	stdout, stderr string
 }
 
-// start runs the binary with these arguments and an empty environment: an empty home, no KUBECONFIG, no
+// start runs the binary with these arguments, and an environment in which no line is wrapped: an empty home, no KUBECONFIG, no
 // terminal.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
 	p := &process{t: t, args: args, began: time.Now(), lines: make(chan string, 10_000), ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, binary, args...)
-	p.cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	p.cmd.Env = []string{"COLUMNS=10000", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	p.cmd.Stderr = &p.stderr
 	read, write := io.Pipe()
 	p.cmd.Stdout = write

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,10 +63,11 @@ func (s *migration) refuses(c refusal) {
 	s.t.Log(r.stderr)
 }
 
-// complaints returns the lines of stderr without the warnings of the checks.
+// complaints returns the lines of stderr without the warnings of the checks, their headings and their pages.
 func (r result) complaints() []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "  WARN ")
+		return line == "" || strings.HasPrefix(line, "  WARN ") || strings.HasPrefix(line, "Worth knowing") || strings.HasPrefix(line, "Reading both sides") ||
+			strings.HasPrefix(line, "       see ") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
 	})
 }
 

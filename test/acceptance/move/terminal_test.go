@@ -23,7 +23,7 @@ func atTerminal(t *testing.T, answer string, args ...string) result {
 	defer cancel()
 	var stdout, stderr strings.Builder
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"COLUMNS=10000", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &stdout, &stderr
 	_ = cmd.Run() // the caller checks its exit code
 	return result{args: args, code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}

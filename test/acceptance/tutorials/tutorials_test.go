@@ -157,7 +157,7 @@ func newBench(t *testing.T) *bench {
 	if err := errors.Join(err, current(kubeconfig, bed), os.Symlink(docs, filepath.Join(dir, "docs"))); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, bed: bed, dir: dir, env: append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+bin+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))}
+	b := &bench{T: t, bed: bed, dir: dir, env: append(os.Environ(), "COLUMNS=10000", "KUBECONFIG="+kubeconfig, "PATH="+bin+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))}
 	for _, c := range []*cluster.Cluster{bed.East, bed.West} {
 		b.ofCluster(c)
 	}

@@ -1,0 +1,108 @@
+package preview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Estimate is how long a move may take, judged by how long the set's own pods took to start.
+type Estimate struct {
+	// Turns is how many times pods stop and start one after the other: once for each wave, and once for each ordinal if
+	// the set starts its pods in order.
+	Turns, Waves int
+	// Start is the median time that a pod took to become available, over Of pods that never restarted.
+	Start time.Duration
+	Of    int
+	// Stop is the longest time that a pod may take to stop.
+	Stop time.Duration
+	// Gated reports that the plan also waits for gates.
+	Gated bool
+}
+
+// EstimateOf returns the estimate for a leg, or false if no pod tells how long it took to start.
+func EstimateOf(p *plans.Plan, l plans.Leg, set *appsv1.StatefulSet, pods []*corev1.Pod) (Estimate, bool) {
+	var took []time.Duration
+	for _, pod := range pods {
+		if d, ok := started(pod); ok {
+			took = append(took, d)
+		}
+	}
+	if set == nil || len(took) == 0 {
+		return Estimate{}, false
+	}
+	slices.Sort(took)
+	e := Estimate{Of: len(took), Start: took[len(took)/2] + time.Duration(set.Spec.MinReadySeconds)*time.Second, Gated: len(p.Gates) > 0}
+	e.Stop = corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	if s := set.Spec.Template.Spec.TerminationGracePeriodSeconds; s != nil {
+		e.Stop = time.Duration(*s) * time.Second
+	}
+	for wave := range p.Waves(l) {
+		e.Waves++
+		e.Turns += int(wave.Replicas)
+	}
+	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		e.Turns = e.Waves
+	}
+	return e, true
+}
+
+// started returns how long a pod took from its acceptance by the kubelet until it was Ready, and false if it is not
+// known: it is not Ready, or a container has restarted since.
+func started(pod *corev1.Pod) (time.Duration, bool) {
+	if pod.Status.StartTime == nil || pod.DeletionTimestamp != nil ||
+		slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+		return 0, false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			took := c.LastTransitionTime.Sub(pod.Status.StartTime.Time)
+			return took, took >= 0
+		}
+	}
+	return 0, false
+}
+
+// String returns the estimate in one sentence.
+func (e Estimate) String() string {
+	least, most := time.Duration(e.Turns)*e.Start, time.Duration(e.Turns)*(e.Start+e.Stop)
+	about := rough(least)
+	if rough(most) != about {
+		about += " to " + rough(most)
+	}
+	turns := counted(e.Waves, "wave")
+	if e.Turns != e.Waves {
+		turns += ", " + counted(e.Turns, "ordinal") + " one after the other"
+	}
+	out := fmt.Sprintf("about %s: %s, each with about %s to start (median of %s) and up to %s to stop", about, turns, seconds(e.Start), counted(e.Of, "pod"), seconds(e.Stop))
+	if e.Gated {
+		out += "; gates and pauses come on top"
+	}
+	return out
+}
+
+// rough returns a duration in whole minutes, or in seconds below a minute.
+func rough(d time.Duration) string {
+	switch m := int((d + time.Minute - 1) / time.Minute); {
+	case d < time.Minute:
+		return seconds(d)
+	case m < 120:
+		return fmt.Sprintf("%d min", m)
+	default:
+		return fmt.Sprintf("%d h", (m+30)/60)
+	}
+}
+
+// seconds returns a duration in seconds, at least one, or in minutes if there are many.
+func seconds(d time.Duration) string {
+	if d >= 10*time.Minute {
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute)/time.Minute))
+	}
+	return fmt.Sprintf("%d s", cmp.Or(int(d.Round(time.Second)/time.Second), 1))
+}
