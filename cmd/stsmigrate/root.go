@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/compare"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -73,7 +74,7 @@ interrupted.`,
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	updates := a.updates()
 	root.AddCommand(
-		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.reportCommand(), a.getCommand(),
+		a.planCommand(), compare.Command(a.Out, a.read), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.reportCommand(), a.getCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
@@ -92,7 +93,7 @@ func (a *app) updates() *rollouts.Commands {
 // groups returns the commands in the order in which users need them.
 func groups() []program.Group {
 	return []program.Group{
-		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "Move a set:", Commands: []string{"plan", "diff", "check", "apply", "status", "get", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
 		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
 		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
 		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
@@ -103,5 +104,5 @@ func groups() []program.Group {
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "verify", "get", "report", "history", "rbac", "consent", "explain", "debug", "version"}
+	return []string{"check", "plan", "diff", "status", "verify", "get", "report", "history", "rbac", "consent", "explain", "debug", "version"}
 }
