@@ -33,8 +33,9 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
-		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program docs/schemas adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/live plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program docs/schemas adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight plans/preview clusters plans"},
+		{"cmd/internal/compare", "cmd/internal/output cmd/internal/program plans/preview plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
 		{"cmd/internal/page", "cmd/internal/reach dashboard engine records plans reasons"},
 		{"cmd/internal/bundle", "cmd/internal/reach engine engine/verify preflight records storage clusters plans plans/journal"},

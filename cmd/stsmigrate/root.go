@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the user's own kubeconfig may need any of them
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/compare"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/page"
@@ -84,7 +85,7 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	updates := a.updates()
 	root.AddCommand(
-		a.planCommand(), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
+		a.planCommand(), compare.Command(a.Out, a.read), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
@@ -103,7 +104,7 @@ func (a *app) updates() *rollouts.Commands {
 // groups returns the commands in the order in which users need them.
 func groups() []program.Group {
 	return []program.Group{
-		{Title: "Move a set:", Commands: []string{"plan", "check", "apply", "status", "get", "dashboard", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "Move a set:", Commands: []string{"plan", "diff", "check", "apply", "status", "get", "dashboard", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
 		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
 		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
 		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
@@ -114,5 +115,5 @@ func groups() []program.Group {
 // readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
 // finish.
 func readers() []string {
-	return []string{"check", "plan", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "schema", "version"}
+	return []string{"check", "plan", "diff", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "schema", "version"}
 }

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,4 +23,13 @@ func OneArgument(cmd *cobra.Command, args []string) error {
 		hint = "; `stsmigrate get -A` lists the plans"
 	}
 	return fmt.Errorf("%s takes one %s, and got %s: %s --help shows how%s", cmd.CommandPath(), what, got, cmd.CommandPath(), hint)
+}
+
+// TwoArguments requires exactly the two arguments that the command's Use names.
+func TwoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	_, what, _ := strings.Cut(cmd.Use, " ")
+	return fmt.Errorf("%s takes %s, and got %s: %[1]s --help shows how", cmd.CommandPath(), what, cmp.Or(strings.Join(args, " "), "none"))
 }
