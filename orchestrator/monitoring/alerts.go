@@ -91,7 +91,7 @@ func aboutProcesses() []Alert {
 		},
 		{
 			"NotificationsFail",
-			`sum by (namespace) (increase(stsmigrate_notifications_total{result=~"rejected|dropped"}[15m])) > 0 or max by (namespace) (min_over_time(stsmigrate_notifications_waiting[15m])) > 0`,
+			`sum by (namespace) (increase(stsmigrate_notifications_total{result=~"rejected|dropped"}[15m])) > 0 or max by (namespace) (min_over_time(stsmigrate_notifications_waiting[15m]) and stsmigrate_notifications_waiting offset 15m) > 0`,
 			"0m", "warning",
 			"The orchestrator in namespace {{ $labels.namespace }} cannot deliver notifications",
 			"The moves are not affected. The log of the orchestrator that sends (the holder of Lease stsmigrate.notifications) names the reason: a receiver that does not answer, a certificate, a key. When the receiver accepts them again, the present state of every plan is sent. Until then `stsmigrate get -n {{ $labels.namespace }} --context HOME` shows the plans.",
