@@ -162,12 +162,12 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 		err     error
 		refused string
 	}{
-		"somebody makes a journal":                    {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), "is the journal of a plan"},
+		"somebody makes a journal":                    {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), "belongs to the journal of a plan"},
 		"a person who moves volumes recovers one":     {as(t, "anna").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db-journal"}}, client.DryRunAll), ""},
-		"and changes none":                            {as(t, "anna").Update(t.Context(), labelled(journal), client.DryRunAll), "is the journal of a plan"},
-		"somebody changes one":                        {eve.Update(t.Context(), labelled(journal), client.DryRunAll), "is the journal of a plan"},
-		"somebody deletes one":                        {eve.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
-		"an administrator deletes one":                {admin.Delete(t.Context(), journal, client.DryRunAll), "is the journal of a plan"},
+		"and changes none":                            {as(t, "anna").Update(t.Context(), labelled(journal), client.DryRunAll), "belongs to the journal of a plan"},
+		"somebody changes one":                        {eve.Update(t.Context(), labelled(journal), client.DryRunAll), "belongs to the journal of a plan"},
+		"somebody deletes one":                        {eve.Delete(t.Context(), journal, client.DryRunAll), "belongs to the journal of a plan"},
+		"an administrator deletes one":                {admin.Delete(t.Context(), journal, client.DryRunAll), "belongs to the journal of a plan"},
 		"the orchestrator changes one":                {orch.Update(t.Context(), labelled(journal), client.DryRunAll), ""},
 		"it deletes one":                              {orch.Delete(t.Context(), journal, client.DryRunAll), ""},
 		"it goes with its namespace":                  {as(t, "system:serviceaccount:kube-system:namespace-controller").Delete(t.Context(), journal, client.DryRunAll), ""},

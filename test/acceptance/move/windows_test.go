@@ -23,7 +23,7 @@ func TestMovesSeveralOrdinalsPerWave(t *testing.T) {
 				before := s.state(s.source)
 				w := s.watchedInWaves(3)
 				run(t, s.planArgs("--window", "3")...).expect(t, done, "3 ordinals move together",
-					"2..4     [0..1]     [2..4]       stop web-2..4, hand over their 6 claims, start web-2..4", "0..1     []         [0..4]")
+					"3 of 3  stop web-2..4, hand over their 6 claims, start web-2..4", "Total: 5 ordinals in 2 waves, 10 volumes.")
 				run(t, s.applyArgs()...).expect(t, done, "web-2..4 Shrink", "[0..4] -> [0..1]", "[] -> [2..4]", "web-0..1 Grow", "moved: 5 ordinals")
 				s.arrived(before)
 				run(t, s.args("finalize")...).expect(t, done)
