@@ -31,7 +31,8 @@ func (e *Engine) ease(ctx context.Context) (waits plans.Observation, err error) 
 	return e.open(ctx, step)
 }
 
-// open opens the budgets for the wave of a Tighten, and returns what it still waits for, if its Reason is not empty. The order must hold:
+// open opens the budgets for the wave of a Tighten, and returns what it still waits for; without a Reason it waits for
+// nothing. The order must hold:
 // the journal goes back to before Tighten FIRST, so that no process scales an ordinal down under open budgets
 // (S3), and the process that continues tightens them again. That they are open is written LAST.
 func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observation, err error) {
