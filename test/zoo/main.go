@@ -72,6 +72,13 @@ func selected(o options) ([]variant, error) {
 	if err != nil {
 		return nil, err
 	}
+	of := map[string]int{}
+	for _, v := range all {
+		of[filepath.Dir(v.File)]++
+	}
+	for folder, n := range of {
+		tally.Add(tally.Line{Part: "zoo", World: folder, Of: n})
+	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return nil, err

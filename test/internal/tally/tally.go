@@ -16,17 +16,18 @@ const File = "TALLY"
 type Line struct {
 	// Part is the part of the proof, such as zoo.
 	Part string `json:"part"`
-	// World is what it was tried in: a shape of the simulation, a mode on control planes, a package.
+	// World is what it was tried in: a shape of the simulation, a mode on control planes, a package of the zoo.
 	World string `json:"world"`
 	// Case is what was tried there, such as the id of a variant or a kind of fault.
 	Case string `json:"case,omitempty"`
 	// Played has a letter for each of the cases of a series, such as the writes of a move: Held, Broken, or Left.
 	Played string `json:"played,omitempty"`
-	// First and Last are the seeds that were played, if the cases are drawn from seeds.
-	First uint64 `json:"first,omitempty"`
-	Last  uint64 `json:"last,omitempty"`
-	// States is how many states were seen, of an exploration.
-	States int `json:"states,omitempty"`
+	// Seeds are those that were played, if the cases are drawn from seeds.
+	Seeds []Seeds `json:"seeds,omitempty"`
+	// Of is how many cases there are, if they are not told one by one.
+	Of int `json:"of,omitempty"`
+	// Number is how many states were seen, of an exploration, or how many inputs were tried.
+	Number int `json:"number,omitempty"`
 	// Whole reports whether there was nothing more to try.
 	Whole bool `json:"whole,omitempty"`
 	// Failed reports that a promise was broken, or that a variant was not caught.
@@ -34,6 +35,12 @@ type Line struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Commit is what was tried. It is set by whoever collects the lines.
 	Commit string `json:"commit,omitempty"`
+}
+
+// Seeds are all seeds from First to Last.
+type Seeds struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
 }
 
 // The letters of Line.Played.
