@@ -33,10 +33,6 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many rounds each controller runs; the medians are shown")
 	only := flag.String("only", "", "run only the scenarios whose names contain this text")
 	profiles := flag.String("profiles", "", "keep the profiles of slicecontroller's CPU time in this folder, and print the kinds of requests")
-	if len(os.Args) > 1 && os.Args[1] == serving {
-		fixture.Main(serving, func(ctx context.Context) error { return serve(ctx, os.Args[2:]) })
-		return
-	}
 	flag.Parse()
 	fixture.Main("bench", func(ctx context.Context) error {
 		return run(ctx, *only, *profiles, int32(*pods), *sets, *rounds)
@@ -59,7 +55,7 @@ type contestant struct {
 	args    []string
 	// slices is true if the sets are StatefulSetSlices.
 	slices bool
-	// profiles is the folder of its profiles, or "".
+	// profiles is the folder of its profiles, "" for none.
 	profiles string
 }
 
@@ -73,7 +69,7 @@ func run(ctx context.Context, only, profiles string, pods int32, sets, rounds in
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fmt.Println("Building slicecontroller ...")
-	ours, err := fixture.Build(ctx, dir, "slicecontroller")
+	ours, err := build(ctx, dir, profiles != "")
 	if err != nil {
 		return err
 	}
@@ -104,33 +100,15 @@ func run(ctx context.Context, only, profiles string, pods int32, sets, rounds in
 		return err
 	}
 	defer func() { err = errors.Join(err, b.requests.Close()) }()
-	contestants, err := all(b.kubeconfig, ours, theirs, profiles)
-	if err != nil {
-		return err
-	}
-	played := slices.DeleteFunc(scenarios(pods, sets), func(s scenario) bool { return !strings.Contains(s.name, only) })
-	return b.compare(ctx, contestants, played)
-}
-
-// all returns the contestants; the first is the one that the others are compared with.
-func all(kubeconfig, ours, theirs, profiles string) ([]contestant, error) {
-	limits := []string{"--kubeconfig", kubeconfig, "--leader-elect=false", "--kube-api-qps", strconv.Itoa(qps), "--kube-api-burst", strconv.Itoa(burst)}
+	limits := []string{"--kubeconfig", b.kubeconfig, "--leader-elect=false", "--kube-api-qps", strconv.Itoa(qps), "--kube-api-burst", strconv.Itoa(burst)}
 	quiet := append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, limits...)
 	contestants := []contestant{
 		{"built-in", theirs, append([]string{"--controllers=statefulset-controller", "--secure-port=0"}, limits...), false, ""},
-		{"native", ours, append([]string{"--manage=" + slicerig.Native, "--guard=false"}, quiet...), false, ""},
-		{"slices", ours, append([]string{"--manage=" + slicerig.Slice}, quiet...), true, ""},
+		{"native", ours, append([]string{"--manage=" + slicerig.Native, "--guard=false"}, quiet...), false, profiles},
+		{"slices", ours, append([]string{"--manage=" + slicerig.Slice}, quiet...), true, profiles},
 	}
-	if profiles == "" {
-		return contestants, nil
-	}
-	for k := range contestants[1:] {
-		var err error
-		if contestants[k+1], err = contestants[k+1].profiled(profiles, kubeconfig); err != nil {
-			return nil, err
-		}
-	}
-	return contestants, nil
+	played := slices.DeleteFunc(scenarios(pods, sets), func(s scenario) bool { return !strings.Contains(s.name, only) })
+	return b.compare(ctx, contestants, played)
 }
 
 // furnish installs the storage, then serves volumes and ends deleted pods until stop is called.
@@ -190,15 +168,14 @@ func (b *bench) compare(ctx context.Context, contestants []contestant, all []sce
 
 // begin starts a controller for a namespace.
 func (c contestant) begin(namespace string) (*exec.Cmd, error) {
-	args := c.args
+	cmd := exec.Command(c.program, c.args...) //nolint:noctx // it is ended by end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if c.profiles != "" {
-		if err := os.MkdirAll(c.profiles, 0o755); err != nil {
+		var err error
+		if cmd.Env, err = c.profile(namespace); err != nil {
 			return nil, err
 		}
-		args = append(slices.Clone(args), "-profile", filepath.Join(c.profiles, namespace+".pprof"))
 	}
-	cmd := exec.Command(c.program, args...) //nolint:noctx // it is ended by end
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, cmd.Start()
 }
 

@@ -3,71 +3,56 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/stsmigrate/stsmigrate/slicecontroller"
-	"github.com/stsmigrate/stsmigrate/test/internal/slicerig"
+	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 	"github.com/stsmigrate/stsmigrate/test/performance/bench/traffic"
 )
 
-// serving is the first argument of a process of this program that is slicecontroller and writes a
-// profile of its CPU time: slicecontroller has no flag for that.
-const serving = "serve"
+// profiler is a source file of slicecontroller, which has no flag for profiles: it writes one of the CPU
+// time from its start to SIGTERM.
+//
+//go:embed profiler.go.txt
+var profiler []byte
 
-// profiled returns a contestant that runs in a process of this program. Its profiles are written to
-// a folder; `go tool pprof` reads several of them together.
-func (c contestant) profiled(dir, kubeconfig string) (contestant, error) {
-	program, err := os.Executable()
+// build builds slicecontroller, with the profiler if profiled is true.
+func build(ctx context.Context, dir string, profiled bool) (string, error) {
+	if !profiled {
+		return fixture.Build(ctx, dir, "slicecontroller")
+	}
+	folder, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/stsmigrate/stsmigrate/cmd/slicecontroller").Output()
 	if err != nil {
-		return c, err
+		return "", fmt.Errorf("looking for the sources of slicecontroller: %w", err)
 	}
-	manage := slicerig.Native
-	if c.slices {
-		manage = slicerig.Slice
+	source, overlay := filepath.Join(dir, "profiler.go"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(strings.TrimSpace(string(folder)), "profiler.go"): source}})
+	if err != nil {
+		return "", err
 	}
-	c.program, c.args, c.profiles = program, []string{serving, "-manage", manage, "-kubeconfig", kubeconfig}, filepath.Join(dir, c.name)
-	return c, nil
+	for path, text := range map[string][]byte{source: profiler, overlay: replace} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	path := filepath.Join(dir, "slicecontroller")
+	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "github.com/stsmigrate/stsmigrate/cmd/slicecontroller").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building slicecontroller with a profiler: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
-// serve is slicecontroller until ctx ends, and writes the profile of its CPU time.
-func serve(ctx context.Context, args []string) (err error) {
-	f := flag.NewFlagSet(serving, flag.ExitOnError)
-	manage := f.String("manage", "", "the kind of sets")
-	kubeconfig := f.String("kubeconfig", "", "the cluster")
-	path := f.String("profile", "", "the file of the profile")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	out, err := os.Create(*path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if err := pprof.StartCPUProfile(out); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.QPS, config.Burst = qps, burst
-	o := slicecontroller.Options{Namespace: "default", MetricsAddress: "0", HealthAddress: "0", Workers: 5, Now: time.Now}
-	if *manage == slicerig.Native {
-		return slicecontroller.RunNative(ctx, config, o)
-	}
-	return slicecontroller.Run(ctx, config, o)
+// profile returns the environment of a contestant that writes a profile of its work in a namespace.
+func (c contestant) profile(namespace string) ([]string, error) {
+	return append(os.Environ(), "CPU_PROFILE="+filepath.Join(c.profiles, namespace+".pprof")), os.MkdirAll(c.profiles, 0o755)
 }
 
 // kinds returns how many requests there were of each kind, the most frequent first.
