@@ -63,7 +63,7 @@ func rooms() []room {
 		{"preflight/access", "preflight/check storage pdb dns gates clusters plans plans/journal writes reasons"},
 		{"preflight/checktest", "preflight/check storage clusters plans plans/build plans/planstest"},
 		{"preflight/check", "sets storage records clusters plans plans/build"},
-		{"adoption", "sets clusters plans writes reasons"},
+		{"adoption", "sets clusters plans writes reasons slicecontroller/v1alpha1"},
 		{"rollout", "sets clusters plans writes slicecontroller/v1alpha1"},
 		{"sets", "storage pdb dns clusters plans plans/build writes reasons"},
 		{"records", "clusters plans plans/journal writes reasons"},

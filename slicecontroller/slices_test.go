@@ -16,6 +16,9 @@ func TestTheCoreHasTheWordsOfTheKind(t *testing.T) {
 	if core.EnforcedRollingUpdate != v1alpha1.EnforcedRollingUpdate {
 		t.Errorf("%s and %s", core.EnforcedRollingUpdate, v1alpha1.EnforcedRollingUpdate)
 	}
+	if core.Protection != v1alpha1.ProtectionFinalizer {
+		t.Errorf("%s and %s", core.Protection, v1alpha1.ProtectionFinalizer)
+	}
 }
 
 // Processes for both kinds can run in one namespace.

@@ -162,7 +162,7 @@ func (p *pass) waitsFor() string {
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
 		}
-		return fmt.Sprintf("pod %s is not available: %s", r.Name, steady(r.Pod))
+		return fmt.Sprintf("pod %s is not available: %s", r.Name, p.reason(r.Pod))
 	}
 	if len(p.condemned) > 0 {
 		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)

@@ -103,6 +103,7 @@ func (p *pass) bringUp(ctx context.Context, r replica) error {
 	case apierrors.IsAlreadyExists(err):
 		return p.taken(ctx, r)
 	case err == nil:
+		p.moved.Store(true)
 		p.lock.Lock()
 		p.made++
 		p.lock.Unlock()
@@ -241,6 +242,9 @@ func (p *pass) remove(ctx context.Context, r replica) error {
 	err := p.do.Delete(ctx, r.Pod)
 	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err == nil {
+		p.moved.Store(true)
 	}
 	p.tellOf("Delete", r.Pod, err)
 	return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,20 @@ func condition(pod *corev1.Pod) string {
 }
 
 const notReady = "not ready, or not for long enough"
+
+// settleTime is for how long a new pod that is pending has no other reason than that: it passes through several
+// reasons within moments, and the status would be written at each of them.
+const settleTime = 2 * time.Second
+
+func settledAt(pod *corev1.Pod) time.Time { return pod.CreationTimestamp.Add(settleTime) }
+
+// reason names what keeps a pod from being available, for a condition.
+func (p *pass) reason(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodPending && p.world.Now.Before(settledAt(pod)) {
+		return string(pod.Status.Phase)
+	}
+	return steady(pod)
+}
 
 // steady is condition without the parts that change while the same failure repeats: the status would be
 // written at each repetition.
