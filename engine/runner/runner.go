@@ -96,6 +96,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return c.block(ctx, command, Barred{gone.ReasonID(), gone.Error()})
 	}
 	if err != nil {
+		ended = c.over(ctx)
 		return p, nil, err
 	}
 	wake := clusters.NewChangeSignal()
@@ -117,6 +118,13 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	})
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// over reports whether another process has ended the plan before this one had the Lease. Without that the Lease
+// would stay: no later process takes it, and removes it.
+func (c Runner) over(ctx context.Context) bool {
+	j, _, err := c.Store.Journal(ctx, c.Plan)
+	return err == nil && j.Ended()
 }
 
 // Barred is the reason why a plan must not continue.

@@ -103,6 +103,38 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 	}
 }
 
+// A process that has waited for the Lease finds that the plan has ended meanwhile. No process comes after it, so that it
+// leaves no Lease behind (S15).
+func TestNoLeaseIsLeftOfAPlanThatAnotherProcessHasEnded(t *testing.T) {
+	clock := func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
+		t.Fatal(err)
+	}
+	err := store.Change(t.Context(), p, func(j *journal.Journal) error {
+		j.StartLeg(p, plans.Abort)
+		j.Outcome = plans.Aborted
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Runner{
+		Plan: p, Store: store, On: clusters.Clusters{plans.Source: home, plans.Destination: home}, Holder: "late",
+		Dead: func(string) bool { return false }, Now: clock, Complain: func(err error) { t.Log(err) },
+		Report: func(_ *engine.Engine, p engine.Progress, err error) { t.Errorf("it goes on: %+v, %v", p, err) },
+	}
+	if _, _, err := c.Run(t.Context(), plans.Command{Direction: plans.Move}); err == nil {
+		t.Error("a plan that has ended was taken over")
+	}
+	var left coordinationv1.Lease
+	if err := home.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &left); !apierrors.IsNotFound(err) {
+		t.Errorf("a Lease is left: %+v, %v", left.Spec, err)
+	}
+}
+
 // Whatever plan and journal state, an orchestrator writes nothing to a namespace that does not consent: on no
 // direction, at no stage, not for a plan that claims to be carried out by commands, and not for its names.
 func TestNothingIsWrittenWithoutConsent(t *testing.T) {

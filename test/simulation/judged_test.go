@@ -17,7 +17,7 @@ import (
 )
 
 // The witness alone judges every course, and finds nothing. What the engine must not do it finds without the checks of
-// this package: several variants of the zoo name this test.
+// this package, such as a guard that was taken out.
 func TestTheWitnessAloneFindsNothing(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {

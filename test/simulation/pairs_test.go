@@ -15,12 +15,12 @@ func strokes(at map[int]fault) func(int) fault { return func(n int) fault { retu
 // the first: the takeover of its successor, or the same write once more.
 func TestTwoFaultsAreSurvivedWithTheSameEnd(t *testing.T) {
 	t.Parallel()
-	from, to := seedsOf(20, 10_000)
+	from, to := seedsOf(20, 1000)
 	for name, sc := range shapes() {
 		for _, j := range journeys() {
 			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
 				t.Parallel()
-				drawn(t, "pairs", from, to, 10_000)
+				drawn(t, "pairs", from, to, 1000)
 				first := newWorld(sc)
 				want := goldenOf(t, first.fork(0), j)
 				for seed := from; seed <= to; seed++ {

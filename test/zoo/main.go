@@ -153,6 +153,9 @@ func play(ctx context.Context, dir string, all []variant) []result {
 				began := time.Now()
 				why := judge(ctx, dir, all[k])
 				out[k] = result{all[k], why, time.Since(began)}
+				if ctx.Err() != nil {
+					continue // a test that was stopped shows nothing
+				}
 				word := "caught"
 				if why != "" {
 					word = "NOT CAUGHT"
