@@ -24,6 +24,7 @@ build: ## Build the programs into bin/, reproducibly
 install: ## Install stsmigrate, also as a kubectl plugin
 	CGO_ENABLED=0 go install $(FLAGS) ./cmd/stsmigrate
 	ln -sf stsmigrate $$(go env GOPATH)/bin/kubectl-stsmigrate
+	install -m 755 deploy/completion/kubectl_complete-stsmigrate $$(go env GOPATH)/bin/
 
 images: image-programs ## Build the images of the three programs (needs Docker, and no registry)
 	for p in $(PROGRAMS); do docker build -q -f deploy/Dockerfile --target $$p --build-arg VERSION=$(VERSION) --build-arg TARGETARCH=$(shell go env GOARCH) -t $$p:$(VERSION) bin/linux || exit; done

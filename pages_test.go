@@ -162,6 +162,33 @@ func TestEveryPageIsInTheSidebar(t *testing.T) {
 	}
 }
 
+// TestFiguresAreThoseOfTheResults compares the figures of docs/sizing.md with the page of results that their sentence
+// links to: what was measured again is written again.
+func TestFiguresAreThoseOfTheResults(t *testing.T) {
+	const page = "docs/sizing.md"
+	all, seen := pages(t), 0
+	for _, part := range regexp.MustCompile(`\n\n|\n\| `).Split(all[page], -1) {
+		measured := ""
+		for _, l := range links(part + "\n") {
+			if target := path.Join(path.Dir(page), l.Path); strings.HasPrefix(target, "docs/results/") {
+				measured += all[target]
+			}
+		}
+		for _, figure := range regexp.MustCompile(`\b\d+\.\d+\b|\b\d+ [KM]iB\b`).FindAllString(part, -1) {
+			if measured == "" {
+				continue
+			}
+			seen++
+			if !regexp.MustCompile(`\b` + regexp.QuoteMeta(figure) + `\b`).MatchString(measured) {
+				t.Errorf("%s says %s, which is not on the page of results that it links to: write what was measured last\n%s", page, figure, part)
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d figures were compared", seen)
+	}
+}
+
 // firstCells returns what the first cells of the tables of a page have in backquotes.
 func firstCells(text string) (out []string) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {

@@ -60,7 +60,7 @@ const unknownText = `
 The check ` + "`csi-driver`" + ` refuses a move to another cluster until an administrator of the destination confirms
 that a handle means the same disk there:
 
-    kubectl --context WEST annotate csidriver NAME stsmigrate.dev/portable-handles=true
+` + "```sh\nkubectl --context west annotate csidriver disk.csi.example.com stsmigrate.dev/portable-handles=true\n```" + `
 
 Some drivers are listed above and need that statement all the same, because their handles differ by
 installation:

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // pages calls do with every page of the repository.
@@ -114,6 +116,35 @@ func TestPagesNameCommandsAndFlagsThatExist(t *testing.T) {
 		t.Errorf("only %d command lines were found", seen)
 	}
 	t.Logf("%d command lines", seen)
+}
+
+// offline are commands that need no cluster: test/internal/pages relies on TestCommandsWithoutAClusterWork for them.
+func offline() []string { return []string{"completion", "explain", "schema", "version"} }
+
+// placeholder is a word for which a user has to put another one.
+var placeholder = regexp.MustCompile(`^(?:[A-Z][A-Z-]+|.*(?:\.\.\.|[[\]]).*)$`)
+
+// What a page says about commands that need no cluster is tried, in blocks and in sentences.
+func TestCommandsWithoutAClusterWork(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/does/not/exist")
+	ran := map[string]bool{}
+	pages(t, func(path, text string) {
+		for _, words := range commandLines(text) {
+			line := strings.Join(words, " ")
+			if !slices.Contains(offline(), words[0]) || slices.ContainsFunc(words, placeholder.MatchString) || ran[line] {
+				continue
+			}
+			ran[line] = true
+			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+			if code := run(append([]string{"stsmigrate"}, words...), streams); code != 0 || out.Len() == 0 {
+				t.Errorf("%s: stsmigrate %s: exit code %d, and it printed %d bytes: %s", path, line, code, out.Len(), errOut)
+			}
+		}
+	})
+	if len(ran) < 8 {
+		t.Errorf("only %d commands were run", len(ran))
+	}
+	t.Logf("%d commands were run", len(ran))
 }
 
 func TestWrongCommandLinesAreFound(t *testing.T) {

@@ -64,7 +64,11 @@ func describe(page *strings.Builder, heading string, c *cobra.Command) {
 	}
 	fmt.Fprintf(page, "\n%s%s\n\n%s\n\n```text\n%s\n```\n", heading, name, plain(about), c.UseLine())
 	if c.Example != "" {
-		fmt.Fprintf(page, "\n```sh\n%s\n```\n", regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Example, ""))
+		note := "<!-- not run: an example of the help -->\n"
+		if slices.Contains(offline(), c.Name()) {
+			note = ""
+		}
+		fmt.Fprintf(page, "\n%s```sh\n%s\n```\n", note, regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Example, ""))
 	}
 	page.WriteString(flagTable(c.LocalNonPersistentFlags()))
 }

@@ -1,5 +1,5 @@
 // Command release builds the published files of a version from the programs that `make release` has built: an
-// archive and an SBOM for each platform, the manifest for krew, and checksums. The same programs give the
+// archive and an SBOM for each platform, the manifest for krew, the formula for Homebrew, and checksums. The same programs give the
 // same bytes.
 package main
 
@@ -67,7 +67,8 @@ func (r *release) make() error {
 		}
 		r.Archives = append(r.Archives, a)
 	}
-	if err := errors.Join(r.manifest(), r.chart()); err != nil {
+	krew, brew := filepath.Join("krew", "stsmigrate.yaml"), filepath.Join("homebrew", "stsmigrate.rb")
+	if err := errors.Join(r.fill(krew), r.fill(brew), r.chart()); err != nil {
 		return err
 	}
 	return r.checksums()
@@ -104,10 +105,22 @@ func (r *release) pack(path string) (archive, error) {
 		os.WriteFile(filepath.Join(r.dist, a.Name+".cdx.json"), bill, 0o644))
 }
 
-// manifest writes the manifest for krew from its template.
-func (r *release) manifest() error {
-	const name = "stsmigrate.yaml"
-	t, err := template.ParseFiles(filepath.Join(r.root, "deploy", "krew", name))
+// Number returns the version without its v.
+func (r *release) Number() string { return strings.TrimPrefix(r.Version, "v") }
+
+// Brew returns the condition of a Homebrew formula for the platform of an archive, or "" where there is no Homebrew.
+func (a archive) Brew() string {
+	system, arch := map[string]string{"darwin": "mac?", "linux": "linux?"}[a.OS], map[string]string{"amd64": "intel?", "arm64": "arm?"}[a.Arch]
+	if system == "" || arch == "" {
+		return ""
+	}
+	return "if OS." + system + " && Hardware::CPU." + arch
+}
+
+// fill writes a file of package managers from its template in deploy/.
+func (r *release) fill(from string) error {
+	name := filepath.Base(from)
+	t, err := template.ParseFiles(filepath.Join(r.root, "deploy", from))
 	if err != nil {
 		return err
 	}

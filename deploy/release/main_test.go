@@ -57,7 +57,7 @@ func sums(t *testing.T, r *release) map[string]string {
 		}
 		all[name] = sum
 	}
-	if len(all) != 6 || all["stsmigrate-1.2.3.tgz"] == "" { // two archives, two SBOMs, a manifest, the chart
+	if len(all) != 7 || all["stsmigrate-1.2.3.tgz"] == "" { // two archives, two SBOMs, a manifest, a formula, the chart
 		t.Errorf("checksums.txt lists %v", all)
 	}
 	return all
@@ -76,6 +76,7 @@ func TestRelease(t *testing.T) {
 	t.Run("archives", func(t *testing.T) { archives(t, r) })
 	t.Run("bill of materials", func(t *testing.T) { bill(t, r) })
 	t.Run("krew takes the manifest", func(t *testing.T) { krew(t, r) })
+	t.Run("the formula has the archives", func(t *testing.T) { formula(t, r) })
 }
 
 // archives checks that the archives contain the program and the licence, and nothing of the machine that
@@ -197,6 +198,27 @@ func (p platform) check(t *testing.T, all map[string]string) string {
 		t.Errorf("%s: bin %s", labels, p.Bin)
 	}
 	return labels
+}
+
+// formula checks that the formula for Homebrew has the address and the sum of each archive that Homebrew installs.
+func formula(t *testing.T, r *release) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.dist, "stsmigrate.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, blocks := sums(t, r), regexp.MustCompile(`(?m)^  if OS\.(mac|linux)\? && Hardware::CPU\.(intel|arm)\?
+    url "https://github\.com/stsmigrate/stsmigrate/releases/download/v1\.2\.3/(\S+)"
+    sha256 "([0-9a-f]{64})"
+  end$`).FindAllStringSubmatch(string(raw), -1)
+	for _, b := range blocks {
+		if name := "stsmigrate_v1.2.3_" + map[string]string{"mac": "darwin", "linux": "linux"}[b[1]] + "_" + map[string]string{"intel": "amd64", "arm": "arm64"}[b[2]] + ".tar.gz"; b[3] != name || all[name] != b[4] {
+			t.Errorf("%v: expected %s with the sum %s", b, name, all[name])
+		}
+	}
+	if want := len(r.Archives) - 1; len(blocks) != want || !strings.Contains(string(raw), "\n  version \"1.2.3\"\n") || strings.HasPrefix(string(raw), "#") { // all but Windows
+		t.Errorf("%d of %d archives are in the formula:\n%s", len(blocks), want, raw)
+	}
 }
 
 func TestRefusesWhatIsNoVersion(t *testing.T) {

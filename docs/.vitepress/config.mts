@@ -135,6 +135,7 @@ export default defineConfig({
           { text: "Commands", link: "/commands" },
           { text: "Command line", link: "/cli" },
           { text: "Schemas of documents", link: "/schemas/" },
+          { text: "Fields", link: "/fields" },
           { text: "Checks", link: "/checks" },
           { text: "Reasons", link: "/reasons" },
           { text: "Watching a move", link: "/watching" },

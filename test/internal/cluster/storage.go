@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -56,6 +57,16 @@ func InstallStorage(ctx context.Context, config *rest.Config) error {
 		}
 	}
 	return installOnNodes(ctx, client)
+}
+
+// MakeDefault lets claims that name no StorageClass have the one that clusters share.
+func MakeDefault(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	_, err = client.StorageV1().StorageClasses().Patch(ctx, SharedClass, types.MergePatchType, []byte(`{"metadata":{"annotations":{"storageclass.kubernetes.io/is-default-class":"true"}}}`), metav1.PatchOptions{})
+	return err
 }
 
 func storageClasses() []*storagev1.StorageClass {

@@ -91,7 +91,11 @@ func up(ctx context.Context, dir string, o cluster.Options) error {
 		return err
 	}
 	for _, c := range []*cluster.Cluster{east, west} {
-		if err := cluster.InstallStorage(ctx, c.Config()); err != nil {
+		err := cluster.InstallStorage(ctx, c.Config())
+		if err == nil {
+			err = cluster.MakeDefault(ctx, c.Config()) // the tutorials need one
+		}
+		if err != nil {
 			return errors.Join(err, down(context.WithoutCancel(ctx), dir))
 		}
 	}
