@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard dep
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller differential-next soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo
+	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo ./test/reliability
 	cd test/e2e && go test ./history/... ./images/...
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
@@ -81,6 +81,9 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 
 zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (SHARE=12 for one guard of twelve, other ones every day)
 	go run ./test/zoo $(if $(SHARE),-share $(SHARE) -quick)
+
+reliability: ## Play everything that shows that the promises hold, in rounds, and write docs/reliability.md of it (days; FOR=2h for as much as fits, ONLY=zoo for one part)
+	go run ./test/reliability $(if $(FOR),-for $(FOR)) $(if $(ONLY),-only $(ONLY))
 
 fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what reads those of strangers, 30 seconds each (FUZZ=10m for longer)
 	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),30s) -fuzzminimizetime 1s

@@ -93,6 +93,54 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// TestWhatTheProgramsPointToIsThere follows every page and heading that a message, an explanation or a comment names.
+func TestWhatTheProgramsPointToIsThere(t *testing.T) {
+	all, seen := pages(t), 0
+	follow := func(from, text string) {
+		for _, m := range regexp.MustCompile(`\bdocs/[a-z/-]+\.md(?:#[a-z-]+)?`).FindAllString(text, -1) {
+			seen++
+			page, heading, _ := strings.Cut(m, "#")
+			if to, there := all[page]; !there || heading != "" && !anchors(to)[heading] {
+				t.Errorf("%s names %s, which is not there", from, m)
+			}
+		}
+	}
+	product(t, func(path string, text []byte) { follow(path, string(text)) })
+	for _, file := range []string{"preflight/why.yaml", "reasons/table"} {
+		err := filepath.WalkDir(file, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			follow(path, string(raw))
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d pages are named", seen)
+	}
+}
+
+// A message ends with the anchor of its check (cmd/internal/findings): GitHub gives it to the first heading of that
+// name.
+func TestEveryCheckHasAHeadingOfItsOwn(t *testing.T) {
+	seen := map[string]int{}
+	for _, h := range regexp.MustCompile(`(?m)^#{2,3} (.*)$`).FindAllStringSubmatch(pages(t)["docs/checks.md"], -1) {
+		seen[strings.ToLower(h[1])]++
+	}
+	for heading, times := range seen {
+		if times > 1 {
+			t.Errorf("docs/checks.md has %d headings %q", times, heading)
+		}
+	}
+	if len(seen) < 50 {
+		t.Errorf("docs/checks.md has %d headings", len(seen))
+	}
+}
+
 // TestEveryPageIsInTheSidebar finds pages of docs/ that a reader of the site would not find.
 func TestEveryPageIsInTheSidebar(t *testing.T) {
 	config, err := os.ReadFile("docs/.vitepress/config.mts")

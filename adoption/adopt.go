@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +77,7 @@ func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	case old != nil && old.DeletionTimestamp != nil:
 		return plans.Wait(reasons.SetTerminating, a.Set.Set()+" is being deleted; its pods stay"), nil
 	case old != nil && before.Kind == a.Set.Kind:
-		return a.leave(before, kept, old), nil
+		return a.leave(ctx, before, kept, old)
 	case old != nil:
 		return a.turnBack(before, old), nil
 	case next == nil:
@@ -117,8 +116,8 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	if s, marked := plans.Stamped(old); marked {
 		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s is being moved by plan %s: finish that first", a.Set.Set(), s.Plan)), nil
 	}
-	if why := restless(old); why != "" {
-		return plans.Stop(reasons.AdoptionInTheWay, a.Set.Set()+" "+why), nil
+	if why, err := a.obstacle(ctx, old); why != "" || err != nil {
+		return plans.Stop(reasons.AdoptionInTheWay, a.Set.Set()+" "+why), err
 	}
 	whole, err := writes.Read(ctx, a.as(a.Set), old)
 	if err != nil {
@@ -145,31 +144,23 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 	return plans.Write("store the set in ConfigMap "+c.Name, plans.Undo{}, func(ctx context.Context) error { return a.On.Create(ctx, c) }), nil
 }
 
-// restless returns the reason why a set cannot be adopted now, or "".
-func restless(s *appsv1.StatefulSet) string {
-	n := plans.SliceOf(s).Replicas
-	st := s.Status
-	switch {
-	case s.DeletionTimestamp != nil:
-		return "is being deleted"
-	case st.ObservedGeneration < s.Generation, st.Replicas != n, st.ReadyReplicas != n, st.UpdatedReplicas != n, st.CurrentRevision != st.UpdateRevision:
-		return fmt.Sprintf("is not at rest: %d pods, %d ready and %d updated of %d; wait for it, or repair it first", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, n)
-	case s.Spec.UpdateStrategy.RollingUpdate != nil && s.Spec.UpdateStrategy.RollingUpdate.Partition != nil && *s.Spec.UpdateStrategy.RollingUpdate.Partition != 0:
-		return "has a partition, which means another thing for the other kind: set it to 0 first"
-	}
-	return ""
-}
-
 // leave deletes the former set if it still equals the stored copy: the new set is created from that copy,
-// and would undo later changes, with their pods.
-func (a Adoption) leave(p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) plans.Observation {
+// and would undo later changes, with their pods. BEFORE that a controller of the new kind must have been seen,
+// and the new set must be one that can be created.
+func (a Adoption) leave(ctx context.Context, p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) (plans.Observation, error) {
 	switch {
 	case old.UID != p.Set.UID:
-		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record()))
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record())), nil
 	case old.ResourceVersion != p.Set.ResourceVersion:
-		return a.drop(kept, ", because "+a.Set.Set()+" has changed since")
+		return a.drop(kept, ", because "+a.Set.Set()+" has changed since"), nil
 	}
-	return a.letGo(old)
+	if s, err := a.controlled(ctx, p, kept); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	if why, err := a.obstacle(ctx, old); why != "" || err != nil {
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s %s (or delete ConfigMap %s to give up)", a.Set.Set(), why, kept.Name)), err
+	}
+	return a.letGo(old), nil
 }
 
 // turnBack deletes the set that an adoption created, if the adoption is undone before its end. The former
@@ -196,21 +187,10 @@ func (a Adoption) drop(kept *corev1.ConfigMap, why string) plans.Observation {
 	})
 }
 
-// make creates the new set. Its strategy is OnDelete, so that it replaces no pods until it is verified that
-// the set takes them for its own revision.
+// make creates the new set.
 func (a Adoption) make(p *past) plans.Observation {
-	next := &appsv1.StatefulSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: plans.NativeKind},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: a.Set.Namespace, Name: a.Set.Name, Labels: p.Set.Labels, Annotations: maps.Clone(p.Set.Annotations), OwnerReferences: p.Set.OwnerReferences, Finalizers: p.Set.Finalizers,
-		},
-		Spec: *p.Set.Spec.DeepCopy(),
-	}
-	delete(next.Annotations, corev1.LastAppliedConfigAnnotation) // it describes the other kind
-	metav1.SetMetaDataAnnotation(&next.ObjectMeta, adopted, string(p.Set.UID))
-	next.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 	return plans.Write("make "+a.becomes().Set()+", which adopts the pods", plans.Undo{}, func(ctx context.Context) error {
-		return a.as(a.becomes()).Create(ctx, next)
+		return a.as(a.becomes()).Create(ctx, a.successor(p.Set))
 	})
 }
 

@@ -2,12 +2,16 @@ package adoption
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -113,6 +117,22 @@ func (l *fixture) step() string {
 	return s.Reason
 }
 
+// probed begins an adoption, up to the point where the controller of the new kind has looked at the probe.
+func (l *fixture) probed() {
+	l.t.Helper()
+	at := l.probing()
+	l.expect("store the set in ConfigMap", "make "+at.Set()+" without replicas")
+	l.looked(at)
+}
+
+// looked does what a controller does with a set without replicas.
+func (l *fixture) looked(at plans.Ref) {
+	l.t.Helper()
+	set := l.live(at)
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, CurrentRevision: "probe-1", UpdateRevision: "probe-1"}
+	l.must(l.status(at, set))
+}
+
 // expect makes steps and checks the prefix of each reason.
 func (l *fixture) expect(words ...string) {
 	l.t.Helper()
@@ -126,7 +146,8 @@ func (l *fixture) expect(words ...string) {
 func TestAnAdoption(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap", "delete StatefulSet shop/web without its pods", "make StatefulSetSlice shop/web", "StatefulSetSlice shop/web: its controller has not looked")
+	l.probed()
+	l.expect("delete StatefulSet shop/web without its pods", "make StatefulSetSlice shop/web", "StatefulSetSlice shop/web: its controller has not looked")
 	l.tended(l.becomes())
 	l.expect("restore its former update strategy", "delete ConfigMap", "")
 	if s := l.live(l.becomes()); s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || len(s.Annotations) != 0 {
@@ -148,7 +169,7 @@ func TestASetThatChangesBeforeItIsLetGoIsKeptAnew(t *testing.T) {
 func TestASetThatChangesAsItIsLetGoStays(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap")
+	l.probed()
 	s, err := l.Look(t.Context())
 	l.must(err)
 	l.edit(l.Set, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) })
@@ -163,7 +184,8 @@ func TestASetThatChangesAsItIsLetGoStays(t *testing.T) {
 func TestAnAdoptionIsTurnedBack(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
+	l.probed()
+	l.expect("delete StatefulSet", "make StatefulSetSlice")
 	l.Set = l.becomes()
 	l.expect("delete StatefulSetSlice shop/web without its pods", "make StatefulSet shop/web")
 	l.tended(l.becomes())
@@ -180,7 +202,8 @@ func TestAnAdoptionIsNotTurnedBackOverAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLedge(t)
-			l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
+			l.probed()
+			l.expect("delete StatefulSet", "make StatefulSetSlice")
 			l.edit(l.becomes(), change)
 			l.Set = l.becomes()
 			l.expect("StatefulSetSlice shop/web is not, or no longer, the unchanged set that an adoption of StatefulSet web created (ConfigMap shop/stsmigrate-adopt-web)")
@@ -202,7 +225,8 @@ func TestAnAdoptionStopsAtStrangers(t *testing.T) {
 func TestAnAdoptionGoesOnWhenTheSetIsScaledIn(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
+	l.probed()
+	l.expect("delete StatefulSet", "make StatefulSetSlice")
 	l.edit(l.becomes(), func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(1)) })
 	l.must(l.On.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}))
 	l.tended(l.becomes())
@@ -254,7 +278,7 @@ func TestASetWithUnknownFieldsIsNotAdopted(t *testing.T) {
 func TestASetIsDeletedWithoutItsPods(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap")
+	l.probed()
 	var policy metav1.DeletionPropagation
 	on, ok := l.On.(client.WithWatch)
 	if !ok {
@@ -287,7 +311,8 @@ func TestASetThatAPlanMovesIsNotAdopted(t *testing.T) {
 func TestASetWithAnotherRevisionReplacesNoPods(t *testing.T) {
 	t.Parallel()
 	l := newLedge(t)
-	l.expect("store the set in ConfigMap", "delete StatefulSet", "make StatefulSetSlice")
+	l.probed()
+	l.expect("delete StatefulSet", "make StatefulSetSlice")
 	l.tended(l.becomes())
 	set := l.live(l.becomes())
 	set.Status.UpdateRevision = "web-2"
@@ -295,5 +320,173 @@ func TestASetWithAnotherRevisionReplacesNoPods(t *testing.T) {
 	l.expect("StatefulSetSlice shop/web has another revision (web-2) for its template than its pods have (web-1)")
 	if s := l.live(l.becomes()); s.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 		t.Errorf("its strategy is %s", s.Spec.UpdateStrategy.Type)
+	}
+}
+
+// The former set is deleted only when a controller of the new kind has been seen at work, and the probe goes with
+// the record.
+func TestASetIsNotLetGoWithoutAControllerOfTheOtherKind(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"", plans.SliceKind} {
+		l := newLedge(t)
+		if l.Set.Kind = kind; kind != "" {
+			l.asSlice()
+		}
+		at := l.probing()
+		l.expect("store the set in ConfigMap", "make "+at.Set()+" without replicas")
+		for range 2 {
+			l.expect(at.Set() + ": its controller has not looked at it yet; is the controller of its kind running? Nothing has been changed so far, and to give up, delete ConfigMap stsmigrate-adopt-web")
+		}
+		if l.live(l.Set) == nil {
+			t.Fatal("it is gone")
+		}
+		var record corev1.ConfigMap
+		l.must(l.On.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-adopt-web"}, &record))
+		if probe := l.live(at); !metav1.IsControlledBy(probe, &record) || *probe.Spec.Replicas != 0 || len(at.Name) > 52 {
+			t.Errorf("%+v", probe)
+		}
+		l.looked(at)
+		l.expect("delete " + l.Set.Set() + " without its pods")
+	}
+}
+
+// The probe is accepted wherever the set would be: it has the set's template, and the claims that its containers mount.
+// Its selector selects neither pods nor revisions of the set.
+func TestAProbeIsASetLikeTheOther(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	at := Adoption{Set: plans.Ref{Namespace: "shop", Name: "web"}}.probing()
+	probe := newProbe(at, set, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "record", UID: "record"}})
+	if len(probe.Spec.VolumeClaimTemplates) != 1 || probe.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name != "data" || *probe.Spec.Replicas != 0 {
+		t.Errorf("%+v", probe.Spec)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(probe.Spec.Selector)
+	if err != nil || selector.Matches(labels.Set(set.Spec.Template.Labels)) || !selector.Matches(labels.Set(probe.Spec.Template.Labels)) {
+		t.Errorf("%s (%v), labels %v", selector, err, probe.Spec.Template.Labels)
+	}
+}
+
+// asSlice replaces the StatefulSet of a fixture by an equal slice.
+func (l *fixture) asSlice() {
+	l.t.Helper()
+	old := l.live(plans.Ref{Namespace: "shop", Name: "web"})
+	l.must(l.On.Delete(l.t.Context(), old))
+	old.ResourceVersion = ""
+	l.must(l.as(l.Set).Create(l.t.Context(), old))
+	l.tended(l.Set)
+}
+
+// A probe that another adoption has left says nothing about this one.
+func TestAProbeOfAnotherAdoptionIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.probed()
+	var record corev1.ConfigMap
+	l.must(l.On.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stsmigrate-adopt-web"}, &record))
+	l.must(l.On.Delete(t.Context(), &record))
+	at := l.probing()
+	l.expect("store the set in ConfigMap", at.Set()+" is of another adoption, and must be deleted first")
+	l.must(l.as(at).Delete(t.Context(), l.live(at)))
+	l.expect("make " + at.Set() + " without replicas")
+}
+
+// Whatever would keep the new set from being created, from being deleted, or from being alone is found BEFORE
+// anything is written, and again before the former set is deleted.
+func TestASetThatCannotBeOfTheOtherKindIsNotLetGo(t *testing.T) {
+	t.Parallel()
+	yes := true
+	edit := func(change func(*appsv1.StatefulSet)) func(*fixture) {
+		return func(l *fixture) { l.edit(l.Set, change); l.tended(l.Set) }
+	}
+	scaler := func(o *unstructured.Unstructured) func(*fixture) {
+		return func(l *fixture) { l.must(l.On.Create(l.t.Context(), o)) }
+	}
+	refused := func(err error) func(*fixture) {
+		return func(l *fixture) {
+			on, _ := l.On.(client.WithWatch)
+			l.On = interceptor.NewClient(on, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				var options client.CreateOptions
+				if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+					return err
+				}
+				return c.Create(ctx, o, opts...)
+			}})
+		}
+	}
+	for name, c := range map[string]struct {
+		happens func(*fixture)
+		want    string
+	}{
+		"an operator's": {edit(func(s *appsv1.StatefulSet) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "db.example.com/v1", Kind: "Database", Name: "main", UID: "db", Controller: &yes}}
+		}), "is controlled by Database main, which would create it again"},
+		"a finalizer of others": {edit(func(s *appsv1.StatefulSet) { s.Finalizers = []string{"backup/first"} }), "has the finalizer backup/first"},
+		"Argo CD": {edit(func(s *appsv1.StatefulSet) {
+			s.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "shop:apps/StatefulSet:shop/web"}
+		}), "is applied by Argo CD (argocd.argoproj.io/tracking-id)"},
+		"Flux":                    {edit(func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop"} }), "is applied by Flux (kustomize.toolkit.fluxcd.io/name)"},
+		"an HPA":                  {scaler(object("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef")), "is scaled by HorizontalPodAutoscaler web-scaler"},
+		"KEDA":                    {scaler(object("keda.sh/v1alpha1", "ScaledObject", "scaleTargetRef")), "is scaled by ScaledObject web-scaler"},
+		"a VPA":                   {scaler(object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "targetRef")), "is scaled by VerticalPodAutoscaler web-scaler"},
+		"a policy":                {refused(apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("statefulsetslices").GroupResource(), "web", errors.New("no"))), "cannot become a StatefulSetSlice (tried as a dry run): "},
+		"a name that is too long": {refused(apierrors.NewInvalid(v1alpha1.Kind().GroupKind(), "web", nil)), "cannot become a StatefulSetSlice (tried as a dry run): "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedge(t)
+			c.happens(l)
+			l.expect("StatefulSet shop/web " + c.want)
+			var records corev1.ConfigMapList
+			if l.must(l.On.List(t.Context(), &records)); len(records.Items) > 0 {
+				t.Errorf("%d ConfigMaps were written", len(records.Items))
+			}
+		})
+	}
+	t.Run("what happens after the record", func(t *testing.T) {
+		t.Parallel()
+		l := newLedge(t)
+		l.probed()
+		scaler(object("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef"))(l)
+		l.expect("StatefulSet shop/web is scaled by HorizontalPodAutoscaler web-scaler")
+		if l.live(l.Set) == nil {
+			t.Error("it is gone")
+		}
+	})
+	t.Run("an autoscaler of another set", func(t *testing.T) {
+		t.Parallel()
+		l := newLedge(t)
+		o := object("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef")
+		l.must(unstructured.SetNestedField(o.Object, "Deployment", "spec", "scaleTargetRef", "kind"))
+		l.must(l.On.Create(t.Context(), o))
+		l.expect("store the set in ConfigMap")
+	})
+}
+
+// object returns an autoscaler of the set web.
+func object(version, kind, target string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": "web-scaler"},
+		"spec": map[string]any{target: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}},
+	}}
+}
+
+// Before Kubernetes 1.37 the current revision of a StatefulSet with OnDelete never changes: its pods are of the new
+// one, and it can be adopted.
+func TestASetWithOnDeleteIsAdoptedByItsPods(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.edit(l.Set, func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType })
+	l.tended(l.Set)
+	set := l.live(l.Set)
+	set.Status.CurrentRevision = "web-0"
+	l.must(l.status(l.Set, set))
+	l.probed()
+	set = l.live(l.Set)
+	set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+	if restless(set) == "" {
+		t.Error("a set in the middle of an update is adopted")
 	}
 }

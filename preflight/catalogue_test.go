@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"reflect"
@@ -16,24 +17,104 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// table is the catalogue as it stands in docs/checks.md.
-func table() string {
-	yes, often := map[bool]string{true: "yes"}, map[again]string{standing: "every 30 s", always: "yes"}
+var update = flag.Bool("update", false, "write the checks into docs/checks.md")
+
+// before and after are where docs/checks.md has what is generated.
+const before, after = "<!-- The catalogue follows: go test ./preflight -update writes it. -->\n", "<!-- The catalogue ends here. -->\n"
+
+// wrapped returns a text in lines of 110 columns.
+func wrapped(text string) string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; len(lines[last])+1+len(word) <= 110 {
+			lines[last] = strings.TrimPrefix(lines[last]+" "+word, " ")
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sections is the catalogue as it stands in docs/checks.md: a table of each group, and a section of each check.
+func sections(t *testing.T) string {
+	t.Helper()
+	whys, err := Whys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := map[bool]string{true: "yes"}
+	often := map[again]string{standing: "every 30 s", always: "yes"}
+	again := map[again]string{never: "Once, before the first write.", standing: "Also before a wave, if it has not passed within 30 seconds.", always: "Also before every wave."}
 	var b strings.Builder
-	b.WriteString("| group | check | wants | at worst | can be ignored | before every ordinal | remedy |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| group | check | at worst | can be ignored | before every ordinal |\n| --- | --- | --- | --- | --- |\n")
 	for _, c := range catalogue() {
-		fmt.Fprintf(&b, "| %s | <a id=\"%[2]s\"></a>`%[2]s` | %s | %s | %s | %s | %s |\n", c.group, c.name, c.about, c.worst, yes[c.ignorable], often[c.wave], c.remedy)
+		fmt.Fprintf(&b, "| %s | [%[2]s](#%[2]s) | %s | %s | %s |\n", c.group, c.name, c.worst, yes[c.ignorable], often[c.wave])
+	}
+	group := ""
+	for _, c := range catalogue() {
+		if c.group != group {
+			group = c.group
+			fmt.Fprintf(&b, "\n## Group %s\n", group) // a group and a check may have the same name
+		}
+		level := "FAIL: the plan does not begin until it passes."
+		switch {
+		case c.worst == check.Warn:
+			level = "WARN: worth knowing."
+		case c.ignorable:
+			level = fmt.Sprintf("FAIL: the plan does not begin until it passes, or with `--ignore %s`.", c.name)
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s\n\n", c.name, wrapped("**Wants:** "+c.about+"."), wrapped("**Why:** "+whys[c.name].Why))
+		fmt.Fprintf(&b, "%s\n\n%s\n", wrapped("**What to do:** "+c.remedy+"."+more(whys[c.name].More)), wrapped("**At worst** "+level+" "+again[c.wave]))
 	}
 	return b.String()
 }
 
+// more returns a link to a page of docs/.
+func more(page string) string {
+	if page == "" {
+		return ""
+	}
+	page = strings.TrimPrefix(page, "docs/")
+	return fmt.Sprintf(" More: [%s](%s).", strings.TrimSuffix(strings.SplitN(page, "#", 2)[0], ".md"), page)
+}
+
 func TestThePageOfTheChecksIsTheCatalogue(t *testing.T) {
-	page, err := os.ReadFile("../docs/checks.md")
+	const file = "../docs/checks.md"
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "\n"+table()) {
-		t.Errorf("docs/checks.md does not have this table:\n%s", table())
+	head, rest, found := strings.Cut(string(page), before)
+	have, tail, ended := strings.Cut(rest, after)
+	if !found || !ended {
+		t.Fatalf("%s does not have the lines %q and %q", file, before, after)
+	}
+	want := sections(t)
+	if *update {
+		if err := os.WriteFile(file, []byte(head+before+want+"\n"+after+tail), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have != want+"\n" {
+		t.Errorf("%s is not the catalogue: go test ./preflight -update: %s", file, cmp.Diff(want+"\n", have))
+	}
+}
+
+// Every check says why it is there, and nothing else does.
+func TestEveryCheckSaysWhyItIsThere(t *testing.T) {
+	whys, err := Whys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range catalogue() {
+		if len(whys[c.name].Why) < 40 {
+			t.Errorf("check %s does not say in why.yaml why it is there", c.name)
+		}
+		delete(whys, c.name)
+	}
+	if len(whys) > 0 {
+		t.Errorf("why.yaml has what is no check: %v", whys)
 	}
 }
 

@@ -1,6 +1,8 @@
 package slicecontroller
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +22,9 @@ import (
 )
 
 // fit returns an error if the CustomResourceDefinition of slices is missing or older than this release
-// (KEP-3335 on downgrade): the controller would drop fields, such as the range, on its next write. A newer
-// definition is accepted: only the slices that use its new fields are left unchanged.
+// (KEP-3335 on downgrade): the controller would drop fields, such as the range, on its next write, or find
+// fields that have no value. A newer definition is accepted: only the slices that use its new fields are left
+// unchanged.
 func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 	var ours, theirs apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal(manifests.CRD, &ours); err != nil {
@@ -42,7 +45,7 @@ func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the definition of this release first", ours.Name, v1alpha1.GroupVersion().Version)
 	}
 	if lost := lacks(*schemaOf(ours), *served, ""); len(lost) > 0 {
-		return fmt.Errorf("CustomResourceDefinition %s is older than this release and drops %s: apply the definition of this release first", ours.Name, strings.Join(lost, ", "))
+		return fmt.Errorf("CustomResourceDefinition %s is older than this release and lacks %s: apply the definition of this release first", ours.Name, strings.Join(lost, ", "))
 	}
 	return nil
 }
@@ -91,13 +94,15 @@ func schemaOf(d apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONS
 	return nil
 }
 
-// lacks lists the fields of the first schema that the second one does not have. The fields below a missing
-// field are not listed. If the second schema preserves unknown fields, none is listed.
+// lacks lists what the first schema has and the second one does not: fields, the values of a list of values,
+// defaults, and all rules of a field. What is below a missing field is not listed, nor is a rule or a default
+// that only differs: a later release may have changed it. If the second schema preserves unknown fields, no
+// field is listed.
 func lacks(wanted, has apiextensionsv1.JSONSchemaProps, at string) []string {
+	out := poorer(wanted, has, at)
 	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
-		return nil
+		return out
 	}
-	var out []string
 	for _, name := range slices.Sorted(maps.Keys(wanted.Properties)) {
 		below, there := has.Properties[name]
 		path := strings.TrimPrefix(at+"."+name, ".")
@@ -109,6 +114,24 @@ func lacks(wanted, has apiextensionsv1.JSONSchemaProps, at string) []string {
 	}
 	if w, h := wanted.Items, has.Items; w != nil && w.Schema != nil && h != nil && h.Schema != nil {
 		out = append(out, lacks(*w.Schema, *h.Schema, at+"[]")...)
+	}
+	return out
+}
+
+// poorer lists what the second schema of a field lacks of the first one, apart from fields below.
+func poorer(wanted, has apiextensionsv1.JSONSchemaProps, at string) []string {
+	var out []string
+	for _, v := range wanted.Enum {
+		same := func(h apiextensionsv1.JSON) bool { return bytes.Equal(h.Raw, v.Raw) }
+		if len(has.Enum) > 0 && !slices.ContainsFunc(has.Enum, same) {
+			out = append(out, fmt.Sprintf("the value %s of %s", v.Raw, at))
+		}
+	}
+	if wanted.Default != nil && has.Default == nil {
+		out = append(out, "the default of "+at)
+	}
+	if len(wanted.XValidations) > 0 && len(has.XValidations) == 0 {
+		out = append(out, "the rules of "+cmp.Or(at, "the kind"))
 	}
 	return out
 }

@@ -29,13 +29,38 @@ func TestAKindThatDropsFieldsIsNotReconciled(t *testing.T) {
 		"another one":          {func(d *apiextensionsv1.CustomResourceDefinition, _ map[string]schema) { d.Name = "others.example.com" }, "is not installed in the cluster"},
 		"without a field": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
 			delete(spec, "ordinals")
-		}, "is older than this release and drops spec.ordinals: "},
+		}, "is older than this release and lacks spec.ordinals: "},
 		"without a field inside another": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
 			delete(spec["updateStrategy"].Properties, "evict")
-		}, "drops spec.updateStrategy.evict: "},
+		}, "lacks spec.updateStrategy.evict: "},
 		"without a field of list items": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
 			delete(spec["volumeClaimTemplates"].Items.Schema.Properties, "metadata")
-		}, "drops spec.volumeClaimTemplates[].metadata: "},
+		}, "lacks spec.volumeClaimTemplates[].metadata: "},
+		"without a value": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			strategies := spec["updateStrategy"].Properties["type"]
+			strategies.Enum = strategies.Enum[:1]
+			spec["updateStrategy"].Properties["type"] = strategies
+		}, `lacks the value "EnforcedRollingUpdate" of spec.updateStrategy.type, the value "OnDelete" of spec.updateStrategy.type: `},
+		"with another value": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			strategies := spec["updateStrategy"].Properties["type"]
+			strategies.Enum = append(strategies.Enum, apiextensionsv1.JSON{Raw: []byte(`"Later"`)})
+			spec["updateStrategy"].Properties["type"] = strategies
+		}, ""},
+		"without a list of values": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			strategies := spec["updateStrategy"].Properties["type"]
+			strategies.Enum = nil
+			spec["updateStrategy"].Properties["type"] = strategies
+		}, ""},
+		"without a default": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			replicas := spec["replicas"]
+			replicas.Default = nil
+			spec["replicas"] = replicas
+		}, "lacks the default of spec.replicas: "},
+		"without the rules of a field": {func(_ *apiextensionsv1.CustomResourceDefinition, spec map[string]schema) {
+			strategy := spec["updateStrategy"]
+			strategy.XValidations = nil
+			spec["updateStrategy"] = strategy
+		}, "lacks the rules of spec.updateStrategy: "},
 		"of which the version is not served": {func(d *apiextensionsv1.CustomResourceDefinition, _ map[string]schema) {
 			d.Spec.Versions[0].Served = false
 		}, "does not serve v1alpha1"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,7 +218,9 @@ func reconciling(ctx context.Context, config *rest.Config, m manager.Manager, k 
 			return nil, err
 		}
 	}
-	c1, err := typedcorev1.NewForConfigAndClient(config, m.GetHTTPClient())
+	binary := rest.CopyConfig(config) // there are as many events as writes, and JSON costs several times as much
+	binary.ContentType, binary.AcceptContentTypes = runtime.ContentTypeProtobuf, strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
+	c1, err := typedcorev1.NewForConfigAndClient(binary, m.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func TestReasonsAndChecksAreExplainedWithoutAnyCluster(t *testing.T) {
 		want []string
 	}{
 		{[]string{"explain", "ordinalschanged"}, []string{"OrdinalsChanged\n", "What is unchanged:", "1. kubectl", "stsmigrate resume PLAN"}},
-		{[]string{"explain", "csi-driver"}, []string{"csi-driver (check, Storage)", "--ignore csi-driver"}},
+		{[]string{"explain", "csi-driver"}, []string{"csi-driver (check, Storage)", "Why:\n  Of most drivers", "--ignore csi-driver", "More: docs/drivers.md"}},
 		{[]string{"explain"}, []string{"PodNotReady", "name-free"}},
 		{[]string{"explain", "Paused", "-o", "json"}, []string{`"id": "Paused"`, `"unchanged":`}},
 	} {

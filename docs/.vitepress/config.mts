@@ -123,6 +123,7 @@ export default defineConfig({
           { text: "Troubleshooting", link: "/troubleshooting" },
           { text: "Ways out of a blocked plan", link: "/ways-out" },
           { text: "What is supported", link: "/support" },
+          { text: "Reliability", link: "/reliability" },
           { text: "Sizing", link: "/sizing" },
           { text: "Upgrade and uninstall", link: "/upgrade" },
           { text: "Security model", link: "/security" },

@@ -147,7 +147,8 @@ func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	delete(s.pods, "web-2")
 	s.expect("+2")
 	s.is("web-2", "?")
-	if s.expect(""); events("EnforcedRollingUpdateStarted")+events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted || s.outcome.Again.Sub(s.now) != stuckAfter {
+	s.now = s.now.Add(2 * settleTime)
+	if s.expect(""); events("EnforcedRollingUpdateStarted")+events("EnforcedRollingUpdateHalted") != 0 || s.outcome.Halted || !s.outcome.Again.Equal(s.pods["web-2"].CreationTimestamp.Add(stuckAfter)) {
 		t.Errorf("a pod that starts: told %q, looked at again at %s", s.told, s.outcome.Again)
 	}
 	s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}

@@ -26,8 +26,11 @@ func (p *pass) replace(ctx context.Context, r replica, forced bool) (gone bool, 
 		return true, nil
 	case p.postponed(r.Pod, err):
 		return false, nil
-	case err == nil && forced:
-		p.tellOfForce(r)
+	case err == nil:
+		p.moved.Store(true)
+		if forced {
+			p.tellOfForce(r)
+		}
 	}
 	p.tellOf("Evict", r.Pod, err)
 	return err == nil, err

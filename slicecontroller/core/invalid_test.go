@@ -212,6 +212,7 @@ func TestACrashLoopIsToldOnce(t *testing.T) {
 		}
 	}
 	s := play(t, "0 1 2?", conditioned)
+	s.now = s.now.Add(2 * settleTime)
 	told := map[string]bool{}
 	for _, why := range []string{"ErrImagePull", "ImagePullBackOff", "ErrImagePull"} {
 		s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why}}}}

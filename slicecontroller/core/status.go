@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -52,10 +53,35 @@ func (p *pass) complete() {
 	}
 }
 
-// writeStatus writes the status if it differs from the stored one (ST-5).
-func (p *pass) writeStatus(ctx context.Context) error {
+// writeStatus writes the status if it differs from the stored one (ST-5), and if the next pass does not
+// supersede it at once.
+func (p *pass) writeStatus(ctx context.Context, failed error) error {
 	p.complete()
+	if failed == nil && p.superseded() {
+		return nil
+	}
 	return p.write(ctx)
+}
+
+// superseded reports whether the status differs from the stored one only in what the next pass computes anew:
+// this pass has created or deleted a pod in order, and the next pass comes as soon as the cache has that. It
+// finds nothing to do but to wait for the pod, so it writes what it sees. Without an order each pass may
+// create and delete pods, and the status would be late for as long as they do.
+func (p *pass) superseded() bool {
+	return p.set.Conditioned && p.set.ordered() && p.moved.Load() && equality.Semantic.DeepEqual(withoutNumbers(p.set.Status), withoutNumbers(p.status))
+}
+
+// withoutNumbers returns what of a status does not change with every pod: neither numbers, nor the pod that is
+// waited for.
+func withoutNumbers(s Status) Status {
+	s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.CurrentReplicas, s.UpdatedReplicas, s.Progressed = 0, 0, 0, 0, 0, nil
+	s.Told = slices.Clone(s.Told)
+	for k := range s.Told {
+		if c := &s.Told[k]; c.Type == Progressing || c.Type == Reconciling {
+			c.Message = ""
+		}
+	}
+	return s
 }
 
 func (p *pass) write(ctx context.Context) error {

@@ -2,11 +2,15 @@ package core
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -103,4 +107,102 @@ func TestAvailabilityIsATime(t *testing.T) {
 			t.Errorf("%+v", s.set.Status)
 		}
 	})
+}
+
+// A pass in order that creates or deletes a pod leaves the numbers to the pass that sees the result: half of all
+// writes of the status would be superseded at once. What lasts is written by the pass that decides it (ST-5).
+func TestNumbersWaitForTheResultOfTheirPass(t *testing.T) {
+	for _, c := range []struct {
+		name, pods, does string
+		set              []func(*Set)
+		before           func(*fixture)
+		written          bool
+	}{
+		{"a pod that is created", "0 1", "+2", is(conditioned), nil, false},
+		{"one that is deleted for an update", "0o 1o 2", "-1", is(conditioned), nil, false},
+		{"one outside the range", "0 1 2 3", "-3", is(conditioned), nil, false},
+		{"nothing is created", "0 1?", "", is(conditioned), nil, true},
+		{"without an order", "0 1", "+2", is(conditioned, parallel), nil, true},
+		{"a StatefulSet", "0 1", "+2", nil, nil, true},
+		{"another generation", "0 1", "+2", is(conditioned), func(s *fixture) { s.set.Generation++ }, true},
+		{"another template", "0 1", "create revision 2 +2", is(conditioned), func(s *fixture) { reimaged(s, "web:2") }, true},
+		{"it was at rest", "0 1", "+2", is(conditioned), func(s *fixture) {
+			s.had(Progressing, metav1.ConditionFalse, complete)
+		}, true},
+		{"another condition", "0 1", "+2", is(conditioned), func(s *fixture) { s.had(PartitionOutOfRange, metav1.ConditionTrue, "OutOfRange") }, true},
+		{"the stage of an enforced update", "0o 1o 2o", "-2", is(conditioned, enforced), nil, true},
+		{"a pod that cannot be created", "0 1", "+2", is(conditioned), func(s *fixture) { s.fails["+2"] = denied("web-2") }, true},
+		{"a pod that is gone already", "0 1 2x", "-2", is(conditioned), func(s *fixture) {
+			s.fails["-2"] = apierrors.NewNotFound(corev1.Resource("pods"), "web-2")
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := play(t, "0?", c.set...)
+			s.sync() // the status of a set that is waited for
+			s = s.replayed(c.pods, c.set...)
+			if c.before != nil {
+				c.before(s)
+			}
+			no := errors.New("written")
+			s.fails["status"] = no
+			if did := s.sync(); did != c.does || errors.Is(s.err, no) != c.written {
+				t.Errorf("it did %q and wrote a status: %t (%v)", did, errors.Is(s.err, no), s.err)
+			}
+		})
+	}
+	t.Run("the next pass writes them", func(t *testing.T) {
+		s := play(t, "0 1?", conditioned)
+		s.sync()
+		s.moveOn()
+		s.expect("+2")
+		if got := s.set.Status; got.ReadyReplicas != 1 {
+			t.Errorf("%+v", got)
+		}
+		if s.expect(""); s.set.Status.ReadyReplicas != 2 || s.set.Status.Replicas != 3 || !strings.Contains(s.condition(Progressing), "pod web-2 is not available: Pending") {
+			t.Errorf("%+v", s.set.Status)
+		}
+	})
+}
+
+// had sets a condition of the stored status.
+func (s *fixture) had(kind string, status metav1.ConditionStatus, reason string) {
+	meta.SetStatusCondition(&s.set.Status.Told, metav1.Condition{Type: kind, Status: status, Reason: reason, ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(s.now)})
+}
+
+// replayed returns a fixture with other pods and the status that the set of this one has.
+func (s *fixture) replayed(pods string, change ...func(*Set)) *fixture {
+	next := play(s.t, pods, change...)
+	revisions := [2]string{next.set.Status.CurrentRevision, next.set.Status.UpdateRevision}
+	next.set.Status = s.set.Status
+	next.set.Status.CurrentRevision, next.set.Status.UpdateRevision = revisions[0], revisions[1]
+	return next
+}
+
+// While a pod has just been created, its phase says enough: it passes through several reasons within moments, and
+// each would be a write of the status and another pass.
+func TestAReasonIsNamedWhenItLasts(t *testing.T) {
+	unschedulable := func(s *fixture) {
+		s.pods["web-2"].Status.Conditions = append(s.pods["web-2"].Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+	}
+	s := play(t, "0 1 2?", conditioned)
+	unschedulable(s)
+	s.expect("")
+	born := s.pods["web-2"].CreationTimestamp.Time
+	if got := s.condition(Progressing); got != "True Waiting: pod web-2 is not available: Pending" || !s.outcome.Again.Equal(born.Add(settleTime)) {
+		t.Errorf("%q, again at %s", got, s.outcome.Again)
+	}
+	s.now = s.outcome.Again
+	s.expect("")
+	if got := s.condition(Progressing); got != "True Waiting: pod web-2 is not available: Unschedulable" || s.outcome.Again.Before(s.now.Add(time.Minute)) {
+		t.Errorf("%q, again at %s", got, s.outcome.Again)
+	}
+	s = play(t, "0 1 2!", conditioned)
+	s.pods["web-2"].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	if s.expect(""); !strings.HasSuffix(s.condition(Progressing), "CrashLoopBackOff") {
+		t.Errorf("a pod that runs: %q", s.condition(Progressing))
+	}
+	s = play(t, "0 1 2?")
+	if s.expect(""); !s.outcome.Again.IsZero() {
+		t.Errorf("a StatefulSet is looked at again at %s, and has no condition", s.outcome.Again)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,8 +37,9 @@ type pass struct {
 	// unmarked is the error for which the target has no note of the template that it was filled in from.
 	// Nothing waits for that.
 	unmarked error
-	begins   bool // an enforced update deletes a pod in this pass
-	waits    bool // something must happen before the set is as its spec requires
+	begins   bool        // an enforced update deletes a pod in this pass
+	waits    bool        // something must happen before the set is as its spec requires
+	moved    atomic.Bool // a pod was created or deleted in this pass
 	lock     sync.Mutex
 	made     int // how many pods were created in this pass
 	// kept are the claims whose owners this pass removed so that they outlive the set, as they are now.
@@ -103,7 +105,7 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	}
 	err = errors.Join(p.unsure, p.unprotected, err)
 	p.describe(err)
-	err = errors.Join(err, p.unmarked, p.writeStatus(ctx), p.truncate(ctx, revisions, p.versions, pods))
+	err = errors.Join(err, p.unmarked, p.writeStatus(ctx, err), p.truncate(ctx, revisions, p.versions, pods))
 	p.outcome.Status, p.outcome.Again = &p.status, p.again()
 	return p.outcome, err
 }
@@ -177,7 +179,7 @@ func (p *pass) at(ordinal int32) replica {
 
 // firstDown returns the lowest ordinal of the range that is missing or not available, or nil.
 func (p *pass) firstDown() *replica {
-	for o := p.set.start(); p.set.has(o); o++ {
+	for o := range p.set.ordinals() {
 		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
 			return &r
 		}
@@ -229,6 +231,9 @@ func (p *pass) again() time.Time {
 	}
 	if p.waits {
 		sooner(p.overdue())
+	}
+	if r := p.firstDown(); r != nil && p.set.Conditioned && r.Status.Phase == corev1.PodPending {
+		sooner(settledAt(r.Pod))
 	}
 	for _, r := range slices.Concat(p.living, p.condemned) {
 		sooner(p.set.availableAt(r.Pod, p.world.Now))

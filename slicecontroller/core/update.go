@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,8 +86,11 @@ func (p *pass) within(down int, list []replica) []replica {
 // highest returns the pod to replace if there is no maxUnavailable: the highest ordinal that is due,
 // whatever its state, once all above it are available (MU-8).
 func (p *pass) highest() []replica {
-	for o := p.set.start() + p.set.replicas() - 1; p.set.has(o) && p.set.staged(o); o-- {
-		switch r := p.at(o); {
+	for n := p.set.replicas() - 1; n >= 0; n-- {
+		r := p.at(int32(p.set.nth(n))) //nolint:gosec // of the range
+		switch {
+		case !p.set.staged(r.ordinal):
+			return nil
 		case p.due(r):
 			return []replica{r}
 		case p.set.down(r.Pod, p.world.Now):
@@ -129,8 +133,11 @@ func (p *pass) canaryDown() bool {
 
 // canary returns the highest ordinal if it is staged, else nil.
 func (p *pass) canary() *replica {
-	last := p.set.start() + p.set.replicas() - 1
-	if p.set.replicas() == 0 || !p.set.staged(last) {
+	if p.set.replicas() == 0 {
+		return nil
+	}
+	last := int32(p.set.end() - 1) //nolint:gosec // of the range
+	if !p.set.staged(last) {
 		return nil
 	}
 	r := p.at(last)
@@ -165,6 +172,20 @@ func condition(pod *corev1.Pod) string {
 }
 
 const notReady = "not ready, or not for long enough"
+
+// settleTime is for how long a new pod that is pending has no other reason than that: it passes through several
+// reasons within moments, and the status would be written at each of them.
+const settleTime = 2 * time.Second
+
+func settledAt(pod *corev1.Pod) time.Time { return pod.CreationTimestamp.Add(settleTime) }
+
+// reason names what keeps a pod from being available, for a condition.
+func (p *pass) reason(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodPending && p.world.Now.Before(settledAt(pod)) {
+		return string(pod.Status.Phase)
+	}
+	return steady(pod)
+}
 
 // steady is condition without the parts that change while the same failure repeats: the status would be
 // written at each repetition.

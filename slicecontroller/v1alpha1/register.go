@@ -12,5 +12,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
+// ProtectionFinalizer is the finalizer by which the controller keeps a slice with deletion protection.
+const ProtectionFinalizer = "apps.stsmigrate.dev/deletion-protection"
+
 // SchemeGroupVersion is GroupVersion for generated code.
 var SchemeGroupVersion = GroupVersion() //nolint:gochecknoglobals // by this name

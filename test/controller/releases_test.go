@@ -230,8 +230,11 @@ func (r *release) earlier() {
 		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx), "status", "availableReplicas")
 		return !found
 	})
-	if said := r.refused(); !strings.Contains(said, "is older than this release and drops spec.minReadySeconds, spec.updateStrategy.rollingUpdate.maxUnavailable, status.availableReplicas: apply the definition of this release first") {
-		r.t.Error(said)
+	said := r.refused()
+	for _, lost := range []string{"is older than this release and lacks ", "spec.minReadySeconds, ", "the rules of spec, ", "spec.updateStrategy.rollingUpdate.maxUnavailable, ", "status.availableReplicas: apply the definition of this release first"} {
+		if !strings.Contains(said, lost) {
+			r.t.Errorf("%q is not in %q", lost, said)
+		}
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		store := &unstructured.Unstructured{Object: r.raw(r.t.Context())} // without the lacking fields

@@ -28,11 +28,14 @@ func TestAnAbortAtAnyWriteBringsEverythingBack(t *testing.T) {
 			t.Parallel()
 			first := newWorld(sc)
 			want := goldenOf(t, first.fork(0), journey{plans.Move})
+			kinds := []fault{crashBefore, crashAfter}
+			kept := newSeries(t, "an abort after a death", 0, want.writes, kinds)
 			for n := range want.writes {
-				for k, f := range []fault{crashBefore, crashAfter} {
+				for k, f := range kinds {
 					if !shareOf(name).playsFault(n, k, 2) {
 						continue
 					}
+					kept.plays(f, n)
 					w := first.fork(uint64(n))
 					if !dieAt(t, w, n, f) {
 						continue
@@ -79,7 +82,7 @@ func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
 			golden := first.fork(0)
 			goldenOf(t, golden, journey{plans.Move})
 			for i, a := range golden.acts {
-				if !long() && (!a.wave.Has(1) || !whole(name) && i%6 != 0) {
+				if long() && !everyCase.plays(i) || !long() && (!a.wave.Has(1) || !whole(name) && i%6 != 0) {
 					continue
 				}
 				w := first.fork(uint64(a.write))
@@ -90,7 +93,7 @@ func TestADeathAtAnyWriteOfAnAbortIsSurvived(t *testing.T) {
 				if long() {
 					kinds = faults()
 				}
-				everyWrite(t, w, journey{plans.Abort}, false, kinds, fifth)
+				everyWrite(t, w, journey{plans.Abort}, false, kinds, fifth, "")
 			}
 		})
 	}

@@ -35,22 +35,29 @@ func TestADeathAtAnyWriteIsSurvivedWithTheSameEnd(t *testing.T) {
 				if !whole(name) && !long() {
 					kinds = []fault{crashBefore, crashAfter}
 				}
-				everyWrite(t, first, j, true, kinds, shareOf(name))
+				everyWrite(t, first, j, true, kinds, shareOf(name), "a fault")
 			})
 		}
 	}
 }
 
 // everyWrite runs the journey once for every write of it and every fault, or for a share of these. It requires the same end as the run
-// without a fault (S15). If counted, it also requires the same counts (S11). The counts can differ if the
+// without a fault (S15). A course with a name is kept for the page about reliability. If counted, it also requires the same counts (S11). The counts can differ if the
 // world was left with a pod in transit, which may or may not arrive.
-func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault, of share) {
+func everyWrite(t *testing.T, first *world, j journey, counted bool, faults []fault, of share, course string) {
 	t.Helper()
 	want := goldenOf(t, first.fork(0), j)
+	kept := &series{}
+	if course != "" {
+		kept = newSeries(t, course, first.writes, want.writes, faults)
+	}
 	for n := first.writes; n < want.writes; n++ {
 		for k, f := range faults {
 			if !of.playsFault(n, k, len(faults)) {
 				continue
+			}
+			if course != "" {
+				kept.plays(f, n)
 			}
 			w := first.fork(uint64(n))
 			for _, c := range j {

@@ -82,7 +82,7 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 	case lostAnswer:
 		_, _ = w.answer(q)
 		return gates.Answer{}, errDead
-	case refused409, refused500, setBack, delayed:
+	case refused409, refused429, refused500, refused503, setBack, delayed:
 		return gates.Answer{Code: 500}, nil
 	}
 	return w.answer(q)

@@ -92,6 +92,7 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 	for name, sc := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			drawn(t, "overlaps", from, to, 5000)
 			first := newWorld(sc)
 			done := goldenOf(t, first.fork(0), journey{plans.Move, plans.Finalize})
 			for seed := from; seed <= to; seed++ {

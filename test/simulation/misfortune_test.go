@@ -1,15 +1,17 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	cmp2 "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,7 +27,19 @@ type misfortune struct {
 	away    map[string]int // for how many requests a cluster is unreachable
 	strike  bool
 	without map[actorOf]bool // kinds of failures that do not happen
+	most    int              // how many failures happen; 0 for no limit
+	struck  int              // how many have happened
 	word    plans.Assurance  // the word for the next process
+}
+
+// strikes reports whether one more failure happens, and notes it in the transcript.
+func (m *misfortune) strikes(format string, args ...any) bool {
+	if m.most > 0 && m.struck == m.most {
+		return false
+	}
+	m.struck++
+	m.w.trail = append(m.w.trail, fmt.Sprintf("failure %d: "+format, append([]any{m.struck}, args...)...))
+	return true
 }
 
 // actorOf is one kind of failure.
@@ -36,13 +50,15 @@ const (
 	flaps     actorOf = "pods that are not ready"
 	power     actorOf = "nodes that fail"
 	vanishing actorOf = "nodes that vanish"
+	lingering actorOf = "pods that take long to end"
+	slowness  actorOf = "volumes that are slow"
 	outages   actorOf = "outages"
 	writing   actorOf = "failing writes"
 	turning   actorOf = "aborts on the way"
 )
 
 func actorsOf() []actorOf {
-	return []actorOf{deletions, flaps, power, vanishing, outages, writing, turning}
+	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, writing, turning}
 }
 
 // happens may let one failure happen.
@@ -52,17 +68,17 @@ func (m *misfortune) happens() {
 	}
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, outages}
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages}
 	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
 	switch kinds[n] {
 	case deletions:
-		if pod := m.one(s); pod != nil && pod.DeletionTimestamp == nil {
+		if pod := m.one(s); pod != nil && pod.DeletionTimestamp == nil && m.strikes("%s of %s is deleted", keyOf(pod), s.name) {
 			must(s.Delete(context.TODO(), clone(pod)))
 		}
 	case flaps:
-		if pod := m.one(s); ready(pod) {
+		if pod := m.one(s); ready(pod) && m.strikes("%s of %s is not ready", keyOf(pod), s.name) {
 			next := clone(pod)
 			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 			s.put(next)
@@ -71,8 +87,18 @@ func (m *misfortune) happens() {
 		m.power(s)
 	case vanishing:
 		m.vanish(s)
+	case lingering:
+		if pod := m.one(s); pod != nil && m.strikes("%s of %s will take long to end", keyOf(pod), s.name) {
+			m.w.lingers[pod.UID] = 1 + m.rng.IntN(60)
+		}
+	case slowness:
+		if m.strikes("cluster %s is slow with volumes", s.name) {
+			m.w.slow[s.name] = 1 + m.rng.IntN(60)
+		}
 	case outages:
-		m.away[s.name] = 1 + m.rng.IntN(40)
+		if n := 1 + m.rng.IntN(40); m.strikes("cluster %s is away for %d requests", s.name, n) {
+			m.away[s.name] = n
+		}
 	case writing, turning: // of the processes and of the user
 	}
 }
@@ -94,13 +120,18 @@ func (m *misfortune) power(s *store) {
 		status = corev1.ConditionTrue
 	}
 	next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-	s.put(next)
+	if m.strikes("node %s is Ready: %s", next.Name, status) {
+		s.put(next)
+	}
 }
 
 // vanish removes a node for good. Another machine with another name replaces it.
 func (m *misfortune) vanish(s *store) {
 	nodes := all[*corev1.Node](s)
 	gone := nodes[m.rng.IntN(len(nodes))]
+	if !m.strikes("node %s vanishes", gone.Name) {
+		return
+	}
 	for side, on := range m.w.on {
 		if on == s {
 			m.w.bury(side, gone.Name)
@@ -134,7 +165,7 @@ func (m *misfortune) process() *process {
 		return m.away[s.name] >= 0
 	}
 	r.at = func(int) fault {
-		if n := m.rng.IntN(150); m.strike && n < len(faults()) && !m.without[writing] {
+		if n := m.rng.IntN(150); m.strike && n < len(faults()) && !m.without[writing] && m.strikes("the write of %s: %s", r.now, faults()[n]) {
 			return faults()[n]
 		}
 		return ""
@@ -191,7 +222,7 @@ func (m *misfortune) command() plans.Direction {
 		return j.Leg.Direction
 	case j.Outcome == plans.Moved:
 		return []plans.Direction{plans.Finalize, plans.Abort}[m.rng.IntN(2)]
-	case m.rng.IntN(8) == 0 && !m.without[turning]:
+	case m.rng.IntN(8) == 0 && !m.without[turning] && m.strikes("the user aborts"):
 		return plans.Abort
 	}
 	return plans.Move
@@ -199,24 +230,51 @@ func (m *misfortune) command() plans.Direction {
 
 // schedule is one run of a plan among failures. It is the same again for the same fields.
 type schedule struct {
+	shape   string // the name of the options
 	options options
 	seed    uint64
 	without []actorOf
+	most    int // how many failures happen; 0 for no limit
+}
+
+// String returns the schedule as SIM_SCHEDULE takes it.
+func (c schedule) String() string {
+	var without []string
+	for _, a := range c.without {
+		without = append(without, string(a))
+	}
+	return fmt.Sprintf("%s; seed %d; ordinals %d; failures %d; without %s", c.shape, c.seed, c.options.Ordinals, c.most, strings.Join(without, ", "))
+}
+
+// scheduleOf reads what String returns.
+func scheduleOf(text string) (c schedule, err error) {
+	shape, numbers, _ := strings.Cut(text, "; ")
+	c = schedule{shape: shape, options: shapes()[shape]}
+	numbers, without, _ := strings.Cut(numbers, "; without ")
+	if _, err := fmt.Sscanf(numbers, "seed %d; ordinals %d; failures %d", &c.seed, &c.options.Ordinals, &c.most); err != nil || c.options.Mode == "" {
+		return c, fmt.Errorf("%q is no schedule: expected a line as a failure prints it: %w", text, err)
+	}
+	for name := range strings.SplitSeq(without, ", ") {
+		if name != "" {
+			c.without = append(c.without, actorOf(name))
+		}
+	}
+	return c, nil
 }
 
 // begin returns a world of its own with the failures of the schedule.
 func (c schedule) begin(first *world) *misfortune {
 	w := first.fork(c.seed)
 	w.foreign = true // not every unavailable pod is ours
-	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}}
+	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
 	for _, a := range c.without {
 		m.without[a] = true
 	}
 	return m
 }
 
-// play returns what went wrong, or "".
-func (c schedule) play(ctx context.Context, first *world) string {
+// play returns what went wrong, or "", and the transcript: every write of a process, and every failure.
+func (c schedule) play(ctx context.Context, first *world) (why string, transcript []string) {
 	m := c.begin(first)
 	w := m.w
 	var said []string
@@ -231,14 +289,15 @@ func (c schedule) play(ctx context.Context, first *world) string {
 	marks := w.marked()
 	switch {
 	case len(w.broken) > 0:
-		return strings.Join(w.broken, "; ") + "; the last writes were:\n" + strings.Join(w.trail[max(0, len(w.trail)-40):], "\n")
+		why = strings.Join(w.broken, "; ")
 	case !w.journal.Ended() || len(marks) > 0:
-		return fmt.Sprintf("it ended %q with marks on %q; it said %q", w.journal.Outcome, marks, said[max(0, len(said)-4):])
+		why = fmt.Sprintf("it ended %q with marks on %q; it said %q", w.journal.Outcome, marks, said[max(0, len(said)-4):])
 	}
-	return ""
+	return why, w.trail
 }
 
-// shrink returns a schedule that still goes wrong, with as few ordinals and kinds of failures as possible, and why.
+// shrink returns a schedule that still goes wrong, with as few ordinals, kinds of failures and failures as possible,
+// and why.
 // wrong plays a schedule, and returns what went wrong, or "".
 func (c schedule) shrink(wrong func(schedule) string) (small schedule, why string) {
 	why = wrong(c)
@@ -256,6 +315,16 @@ func (c schedule) shrink(wrong func(schedule) string) (small schedule, why strin
 				less.without = append(slices.Clone(c.without), a)
 				tries = append(tries, less)
 			}
+		}
+		for n := c.most; n > 1 && n > c.most-3; n-- {
+			less := c
+			less.most = n - 1
+			tries = append(tries, less)
+		}
+		if c.most == 0 || c.most > 3 { // by halves first
+			less := c
+			less.most = max(cmp.Or(c.most, 1<<10)/2, 1)
+			tries = append(tries, less)
 		}
 		for _, less := range tries {
 			if found := wrong(less); found != "" {
@@ -278,33 +347,51 @@ func TestEveryPlanEndsInSpiteOfMisfortunes(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			drawn(t, "schedules", from, to, 2500)
 			first := newWorld(sc)
 			for seed := from; seed <= to; seed++ {
-				c := schedule{options: sc, seed: seed}
-				if c.play(t.Context(), first) == "" {
-					continue
+				c := schedule{shape: name, options: sc, seed: seed}
+				if why, _ := c.play(t.Context(), first); why != "" {
+					c.report(t)
 				}
-				small, why := c.shrink(func(c schedule) string { return c.play(t.Context(), newWorld(c.options)) })
-				t.Fatalf("seed %d; with %d ordinals, and without %q: %s", seed, small.options.Ordinals, small.without, why)
 			}
 		})
 	}
 }
 
-// The seed of a failure is of use only if it fails again.
-func TestASchedulePlaysAgainAsItDid(t *testing.T) {
+// report prints the smallest schedule that goes wrong, how it is played again, and its transcript.
+func (c schedule) report(t *testing.T) {
+	t.Helper()
+	small, why := c.shrink(func(c schedule) string {
+		why, _ := c.play(t.Context(), newWorld(c.options))
+		return why
+	})
+	_, transcript := small.play(t.Context(), newWorld(small.options))
+	t.Fatalf("seed %d: %s\nSIM_SCHEDULE=%q go test ./test/simulation -v -run TestTheScheduleThatIsAskedFor plays it again:\n%s", c.seed, why, small, strings.Join(transcript, "\n"))
+}
+
+// A schedule that went wrong is played again by the line that was printed, and prints the same transcript.
+func TestTheScheduleThatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	c := schedule{options: inWaves(plans.Reimport), seed: 3, without: []actorOf{outages}}
-	first := newWorld(c.options)
-	trail := func() []string {
-		m := c.begin(first)
-		for range 5 {
-			m.goes(t.Context(), m.command())
-		}
-		return m.w.trail
+	text := cmp.Or(os.Getenv("SIM_SCHEDULE"), "reimport, in waves; seed 3; ordinals 4; failures 20; without outages")
+	c, err := scheduleOf(text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(trail(), trail()); diff != "" {
+	if c.String() != text {
+		t.Errorf("%q was read as %q", text, c)
+	}
+	why, transcript := c.play(t.Context(), newWorld(c.options))
+	t.Log(strings.Join(transcript, "\n"))
+	if why != "" {
+		t.Error(why)
+	}
+	_, again := c.play(t.Context(), newWorld(c.options))
+	if diff := cmp2.Diff(transcript, again); diff != "" {
 		t.Errorf("the second time it was another one:\n%s", diff)
+	}
+	if c.most > 0 && !strings.Contains(strings.Join(transcript, "\n"), fmt.Sprintf("failure %d:", c.most)) {
+		t.Errorf("the transcript does not have all of %d failures", c.most)
 	}
 }
 
@@ -313,14 +400,14 @@ func TestAScheduleShrinksToWhatItTakes(t *testing.T) {
 	t.Parallel()
 	needed := []actorOf{power, writing}
 	two := func(c schedule) string {
-		if c.options.Ordinals < 2 || slices.ContainsFunc(c.without, func(a actorOf) bool { return slices.Contains(needed, a) }) {
+		if c.options.Ordinals < 2 || c.most > 0 && c.most < 5 || slices.ContainsFunc(c.without, func(a actorOf) bool { return slices.Contains(needed, a) }) {
 			return ""
 		}
 		return fmt.Sprintf("broken with %d", c.options.Ordinals)
 	}
 	small, why := schedule{options: options{Ordinals: 4}}.shrink(two)
-	if small.options.Ordinals != 2 || why != "broken with 2" {
-		t.Errorf("got %d ordinals and %q, want 2 and what those say", small.options.Ordinals, why)
+	if small.options.Ordinals != 2 || small.most != 5 || why != "broken with 2" {
+		t.Errorf("got %d ordinals, %d failures and %q, want 2, 5 and what those say", small.options.Ordinals, small.most, why)
 	}
 	if len(small.without) != len(actorsOf())-len(needed) {
 		t.Errorf("got a schedule without %q, want one with only %q", small.without, needed)

@@ -69,7 +69,13 @@ func (w *world) kubelet(s *store) bool {
 		if !ok || node.Status.Conditions[0].Status != corev1.ConditionTrue {
 			continue
 		}
-		if pod.DeletionTimestamp != nil {
+		switch left := w.lingers[pod.UID]; {
+		case pod.DeletionTimestamp != nil && left < 0:
+			continue
+		case pod.DeletionTimestamp != nil && left > 0:
+			w.lingers[pod.UID]--
+			return true
+		case pod.DeletionTimestamp != nil:
 			s.remove(keyOf(pod))
 			return true
 		}
@@ -110,6 +116,10 @@ func inUse(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 // attacher is the attach-detach controller and the kubelet's report of the volumes in use. A volume is
 // reported in use BEFORE it is attached, and detached AFTER it is no longer reported.
 func (w *world) attacher(s *store) bool {
+	if w.slow[s.name] > 0 {
+		w.slow[s.name]--
+		return true
+	}
 	wanted := map[string]bool{}
 	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
@@ -120,7 +130,7 @@ func (w *world) attacher(s *store) bool {
 		for _, pv := range attachable(pvs) {
 			wanted[attachment(pv.Name, node.Name)] = true
 			wanted[node.Name+string(inUse(pv))] = true
-			if pod.DeletionTimestamp == nil && w.attach(s, pv, node) {
+			if pod.DeletionTimestamp == nil && s.name != w.jammed && w.attach(s, pv, node) {
 				return true
 			}
 		}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,11 +62,20 @@ func (w *world) grant() {
 // may returns an error for a request that no Role allows. A right that the plan needs and that is not printed
 // breaks L1: no user could grant it.
 func (c *conn) may(verb string, k key) error {
-	w, resource := c.r.w, strings.ToLower(k.kind)+"s"
+	err := c.refused(verb, k)
+	if err != nil {
+		c.r.w.fail("L1", "no printed Role allows to %s %s of cluster %s", verb, k, c.name)
+	}
+	return err
+}
+
+// refused returns an error for a request that no Role allows.
+func (c *conn) refused(verb string, k key) error {
+	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: k.kind})
+	resource := plural.Resource
 	if c.allowed(verb, resource, k.namespace, k.name) {
 		return nil
 	}
-	w.fail("L1", "no printed Role allows to %s %s of cluster %s", verb, k, c.name)
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, k.name, fmt.Errorf("RBAC: no rule allows to %s it", verb))
 }
 

@@ -29,12 +29,16 @@ const (
 	crashAfter  fault = "crash after the write"
 	lostAnswer  fault = "answer lost"
 	refused409  fault = "refused with 409"
+	refused429  fault = "refused with 429"
 	refused500  fault = "refused with 500"
+	refused503  fault = "refused with 503"
 	setBack     fault = "accepted, and set back at once"
 	delayed     fault = "arrives later" // only the exploration delivers it
 )
 
-func faults() []fault { return []fault{crashBefore, crashAfter, lostAnswer, refused409, refused500} }
+func faults() []fault {
+	return []fault{crashBefore, crashAfter, lostAnswer, refused409, refused429, refused500, refused503}
+}
 
 var (
 	errDead     = errors.New("the process is dead")
@@ -257,8 +261,12 @@ func (r *process) write(s *store, verb string, o client.Object, send sender) err
 		return s.Get(context.Background(), client.ObjectKeyFromObject(o), o)
 	case refused409:
 		return conflict(k, "somebody was faster")
+	case refused429:
+		return apierrors.NewTooManyRequests("too many requests", 1)
 	case refused500:
 		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	case refused503:
+		return apierrors.NewServiceUnavailable("the API server is shutting down")
 	}
 	return r.apply(s, verb, o, apply)
 }
@@ -302,6 +310,11 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 
 // recorded takes notice of a journal that was written. The stored timeline decides nothing.
 func (r *process) recorded(cm *corev1.ConfigMap) {
+	for name, text := range cm.Data {
+		if strings.Contains(text, canary) {
+			r.w.fail("S16", "the value of a Secret is in %s of ConfigMap %s", name, cm.Name)
+		}
+	}
 	if strings.HasSuffix(cm.Name, "-timeline") {
 		return
 	}

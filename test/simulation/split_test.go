@@ -85,7 +85,7 @@ func TestADeathAfterASplitIsSurvived(t *testing.T) {
 			w.take(t, plans.Limits{Until: &split})
 			w.goes(t, engine.Finished, plans.Split, split)
 			w.take(t, plans.Limits{})
-			everyWrite(t, w, journey{plans.Move, plans.Finalize}, true, []fault{crashBefore, crashAfter}, shareOf(name))
+			everyWrite(t, w, journey{plans.Move, plans.Finalize}, true, []fault{crashBefore, crashAfter}, shareOf(name), "a split, then a fault")
 			for n, last := w.writes, goldenOf(t, w.fork(0), journey{plans.Move}).writes; n < last; n += 3 {
 				back := w.fork(uint64(n))
 				dieAt(t, back, n, crashAfter)

@@ -29,7 +29,7 @@ func TestADeathAtAnyWriteIsSurvivedWhateverVolumesDo(t *testing.T) {
 		for _, j := range journeys() {
 			t.Run(name+", "+j.name(), func(t *testing.T) {
 				t.Parallel()
-				everyWrite(t, newWorld(sc), j, false, []fault{crashAfter}, fifth)
+				everyWrite(t, newWorld(sc), j, false, []fault{crashAfter}, fifth, "a fault")
 			})
 		}
 	}

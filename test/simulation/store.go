@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,6 +62,8 @@ type store struct {
 	counts map[string]int
 	// watches are told of every change.
 	watches []func(key, clusters.Change)
+	// seen is told of every version of every object, and of its end; nil before the history begins.
+	seen func(o client.Object, gone bool)
 }
 
 func newStore(name string) *store {
@@ -68,7 +71,10 @@ func newStore(name string) *store {
 }
 
 func kindOf(o any) string {
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	switch u := o.(type) {
+	case *unstructured.Unstructured:
+		return u.GetKind()
+	case *unstructured.UnstructuredList:
 		return u.GetKind()
 	}
 	return reflect.TypeOf(o).Elem().Name()
@@ -140,6 +146,10 @@ func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.L
 	for _, k := range s.order {
 		x := s.objects[k]
 		if k.kind == kind && (o.Namespace == "" || k.namespace == o.Namespace) && selector.Matches(labels.Set(x.GetLabels())) {
+			if _, any := into.(*unstructured.UnstructuredList); any {
+				items = append(items, &unstructured.Unstructured{Object: s.whole(k)})
+				continue
+			}
 			items = append(items, x.DeepCopyObject())
 		}
 	}
@@ -338,6 +348,14 @@ func (s *store) Delete(ctx context.Context, o client.Object, opts ...client.Dele
 	return nil
 }
 
+// trial returns a store in which writes leave no trace, for a dry run.
+func (s *store) trial() *store {
+	next := *s
+	next.watches, next.seen = nil, nil
+	next.objects, next.order, next.counts, next.future = maps.Clone(s.objects), slices.Clone(s.order), map[string]int{}, maps.Clone(s.future)
+	return &next
+}
+
 // put stores an object as it is, status included, as controllers do. An object that is being deleted is
 // removed with its last finalizer.
 func (s *store) put(o client.Object) {
@@ -360,10 +378,19 @@ func (s *store) put(o client.Object) {
 		s.order = slices.Insert(s.order, i, k)
 		s.counts["made "+k.kind+" "+k.namespace]++
 	}
+	s.note(o, false)
+}
+
+// note adds a version to the history.
+func (s *store) note(o client.Object, gone bool) {
+	if s.seen != nil {
+		s.seen(o, gone)
+	}
 }
 
 func (s *store) remove(k key) {
 	s.version++
+	defer s.note(s.objects[k], true)
 	delete(s.objects, k)
 	delete(s.future, k)
 	i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)

@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 
 // options describes the world that a migration starts in.
@@ -79,6 +80,8 @@ const (
 	className = "disks"
 	blue      = "blue"  // the namespace of the source
 	green     = "green" // the namespace of the destination, and home
+	// canary is the value of a Secret, which is to be in no record (S16).
+	canary = "canary-of-a-secret"
 )
 
 // world is everything there is: the clusters, the disks, and the history that the invariants need.
@@ -97,10 +100,14 @@ type world struct {
 	evictions int
 	drains    bool // only pods on nodes that are being drained are evicted
 	// The disks behind the volumes: which ordinal's data each holds.
-	disks     map[string]disk
-	app       application
-	crashing  []types.UID // pods whose application never becomes ready again
-	stuck     string      // the cluster that never detaches a volume
+	disks    map[string]disk
+	app      application
+	crashing []types.UID // pods whose application never becomes ready again
+	stuck    string      // the cluster that never detaches a volume
+	jammed   string      // the cluster that never attaches one
+	// How often a pod's kubelet does not end it yet, or a cluster neither attaches nor detaches; below 0: never.
+	lingers   map[types.UID]int
+	slow      map[string]int
 	start     map[string]any
 	journal   journal.Journal // as last written
 	fenced    int64           // the highest epoch whose TakeOver is complete
@@ -113,6 +120,8 @@ type world struct {
 	trail     []string // the writes of engines, to read after a failure
 	quiet     int64    // the version at which no controller had anything to do
 	stringent bool     // the migration has begun
+	judge     *witness.Judge
+	only      bool // what is broken is left to the judge to find
 }
 
 type place struct {
@@ -139,6 +148,7 @@ func newWorld(sc options) *world {
 		options: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
 		app:  application{asked: map[string]int{}, yes: map[string]int{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
+		lingers: map[types.UID]int{}, slow: map[string]int{},
 	}
 	first := newStore("one")
 	w.stores, w.on = []*store{first}, map[plans.Side]*store{plans.Source: first, plans.Destination: first}
@@ -171,6 +181,7 @@ func newWorld(sc options) *world {
 	// Every seed starts from the same world.
 	w.rng = rand.New(rand.NewPCG(sc.Seed, 7))
 	w.evictions, w.stringent = sc.Evictions, true
+	w.beJudged()
 	return w
 }
 
@@ -187,8 +198,9 @@ func (w *world) fork(seed uint64) *world {
 	out.options.Seed, out.rng = seed, rand.New(rand.NewPCG(seed, 7))
 	out.options.Lag = seed%4 == 2
 	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
+	out.lingers, out.slow = maps.Clone(w.lingers), maps.Clone(w.slow)
 	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
-	out.stores, out.on = nil, map[plans.Side]*store{}
+	out.stores, out.on, out.judge = nil, map[plans.Side]*store{}, w.judge.Clone()
 	for _, s := range w.stores {
 		next := *s
 		next.watches = nil // the processes are those of the other world
@@ -203,6 +215,7 @@ func (w *world) fork(seed uint64) *world {
 	out.trail = slices.Clone(w.trail)
 	out.crashing = slices.Clone(w.crashing)
 	out.late, out.acts, out.broken = slices.Clone(w.late), slices.Clone(w.acts), slices.Clone(w.broken)
+	out.listen()
 	return &out
 }
 
@@ -212,7 +225,7 @@ func (w *world) furnish() {
 	if w.options.Dependents {
 		meta := metav1.ObjectMeta{Namespace: blue, Name: setName}
 		must(source.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"color": "blue"}}))
-		must(source.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte("canary")}}))
+		must(source.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte(canary)}}))
 		must(source.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	}
 	if w.options.Shared {
@@ -406,7 +419,14 @@ func shuffle[T any](w *world, items []T) []T {
 }
 
 func (w *world) fail(id, format string, args ...any) {
+	if !w.only {
+		w.note(id, fmt.Sprintf(format, args...))
+	}
+}
+
+// note adds what was broken.
+func (w *world) note(id, what string) {
 	if w.stringent && len(w.broken) < 5 {
-		w.broken = append(w.broken, id+": "+fmt.Sprintf(format, args...))
+		w.broken = append(w.broken, id+": "+what)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 	"github.com/stsmigrate/stsmigrate/test/internal/today"
 )
 
@@ -70,6 +71,13 @@ func selected(o options) ([]variant, error) {
 	all, err := variants()
 	if err != nil {
 		return nil, err
+	}
+	of := map[string]int{}
+	for _, v := range all {
+		of[filepath.Dir(v.File)]++
+	}
+	for folder, n := range of {
+		tally.Add(tally.Line{Part: "zoo", World: folder, Of: n})
 	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -149,6 +157,7 @@ func play(ctx context.Context, dir string, all []variant) []result {
 				if why != "" {
 					word = "NOT CAUGHT"
 				}
+				tally.Add(tally.Line{Part: "zoo", World: filepath.Dir(all[k].File), Case: all[k].ID, Failed: why != "", Seconds: out[k].took.Seconds()})
 				fmt.Printf("%-10s %-16s %5.1f s  %s%s\n", word, all[k].ID, out[k].took.Seconds(), all[k].What, indented(why))
 			}
 		})

@@ -23,14 +23,20 @@ type Everything struct {
 type Explanation interface{ Text() string }
 
 // Check is a check as it is explained.
-type Check struct{ preflight.Description }
+type Check struct {
+	preflight.Description
+	preflight.Why
+}
 
 // All returns everything that can be explained.
 func All() (Everything, error) {
 	var out Everything
-	var err error
+	whys, err := preflight.Whys()
+	if err != nil {
+		return out, err
+	}
 	for _, d := range preflight.Described() {
-		out.Checks = append(out.Checks, Check{d})
+		out.Checks = append(out.Checks, Check{d, whys[d.Name]})
 	}
 	out.Reasons, err = reasons.Table()
 	return out, err
@@ -74,7 +80,7 @@ func (e Everything) alike(word string) string {
 // Text returns the explanation of a check for a terminal.
 func (d Check) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (check, %s)\n\nIt wants:\n  %s\n\nWhat to do:\n  %s\n\n", d.Name, d.Group, d.Wants, d.Remedy)
+	fmt.Fprintf(&b, "%s (check, %s)\n\nIt wants:\n  %s\n\nWhy:\n  %s\n\nWhat to do:\n  %s\n\n", d.Name, d.Group, d.Wants, d.Why.Why, d.Remedy)
 	switch {
 	case d.Worst == check.Warn:
 		b.WriteString("It only warns.\n")
@@ -85,6 +91,9 @@ func (d Check) Text() string {
 	}
 	if d.Repeated {
 		b.WriteString("It runs again between waves.\n")
+	}
+	if d.More != "" {
+		b.WriteString("More: " + d.More + "\n")
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/test/internal/faults"
+	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 )
 
 // faultsShare returns in how many days every fault is played at every write once. FAULTS=1 plays all of them in one
@@ -46,12 +49,27 @@ func TestAFaultAtAnyWriteLosesNothing(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("write %d %s", at+1, kind), func(t *testing.T) {
 						t.Parallel()
+						keepPlayed(t, m, kind, at, len(writes))
 						disturbed(t, m, kind, at+1)
 					})
 				}
 			}
 		})
 	}
+}
+
+// keepPlayed keeps what came of a fault at a write, for the page about reliability.
+func keepPlayed(t *testing.T, m mode, kind faults.Kind, at, writes int) {
+	t.Helper()
+	began := time.Now()
+	t.Cleanup(func() {
+		played := bytes.Repeat([]byte{tally.Left}, writes)
+		played[at] = tally.Held
+		if t.Failed() {
+			played[at] = tally.Broken
+		}
+		tally.Add(tally.Line{Part: "control planes", World: string(m), Case: string(kind), Played: string(played), Seconds: time.Since(began).Seconds()})
+	})
 }
 
 // undisturbed moves a set through a front without a fault, and returns the writes.

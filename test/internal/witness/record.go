@@ -62,7 +62,9 @@ type record struct {
 	spans    map[int32]Span
 	lost     map[int32]time.Time     // since when an ordinal has been down
 	longest  map[int32]time.Duration // the longest time that it was down
+	down     int                     // now
 	worst    int
+	sum      int         // of the ordinals that are down now, and the evictions that are allowed besides
 	risks    []time.Time // since when the sum is 1, 2, ... or more
 	atRisk   int
 	broken   []string
@@ -325,19 +327,21 @@ func (r *record) measure(at time.Time) {
 			delete(r.lost, o)
 		}
 	}
-	if down <= max(r.worst, r.window) || r.proven(func(s sight) bool { return r.down(s) >= down }) {
+	if down <= max(r.worst, r.window) || r.proven(func(s sight) bool { return r.downIn(s) >= down }) {
 		r.worst = max(r.worst, down)
 	}
+	r.down = down
 	here, marked := allowed(r.budgets[0])
 	there, markedToo := allowed(r.budgets[1])
 	if !marked || !markedToo {
 		here, there, down = 0, 0, 0
 	}
-	r.risk(here+there+down, at)
+	r.sum = here + there + down
+	r.risk(r.sum, at)
 }
 
-// down counts the ordinals that are Ready on neither side.
-func (r *record) down(s sight) (n int) {
+// downIn counts the ordinals that are Ready on neither side.
+func (r *record) downIn(s sight) (n int) {
 	for _, o := range r.counted {
 		name := fmt.Sprintf("%s-%d", r.set, o)
 		if !ready(s.pods[0][name]) && !ready(s.pods[1][name]) {

@@ -32,8 +32,11 @@ func main() {
 	sets := flag.Int("sets", 200, "how many sets are created at once, with three pods each")
 	rounds := flag.Int("rounds", 3, "how many rounds each controller runs; the medians are shown")
 	only := flag.String("only", "", "run only the scenarios whose names contain this text")
+	profiles := flag.String("profiles", "", "keep the profiles of slicecontroller's CPU time in this folder, and print the kinds of requests")
 	flag.Parse()
-	fixture.Main("bench", func(ctx context.Context) error { return run(ctx, *only, int32(*pods), *sets, *rounds) })
+	fixture.Main("bench", func(ctx context.Context) error {
+		return run(ctx, *only, *profiles, int32(*pods), *sets, *rounds)
+	})
 }
 
 // bench holds what every run uses.
@@ -42,6 +45,7 @@ type bench struct {
 	requests   *traffic.Counter
 	kubeconfig string // its requests go through the counter
 	rounds     int
+	kinds      bool // the kinds of requests are printed
 }
 
 // contestant is a controller that can be started.
@@ -51,19 +55,21 @@ type contestant struct {
 	args    []string
 	// slices is true if the sets are StatefulSetSlices.
 	slices bool
+	// profiles is the folder of its profiles, "" for none.
+	profiles string
 }
 
 // The limits on requests, so high that no controller reaches them.
 const qps, burst = 2000, 4000
 
-func run(ctx context.Context, only string, pods int32, sets, rounds int) (err error) {
+func run(ctx context.Context, only, profiles string, pods int32, sets, rounds int) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fmt.Println("Building slicecontroller ...")
-	ours, err := fixture.Build(ctx, dir, "slicecontroller")
+	ours, err := build(ctx, dir, profiles != "")
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,7 @@ func run(ctx context.Context, only string, pods int32, sets, rounds int) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	b := &bench{kubeconfig: filepath.Join(dir, "kubeconfig"), rounds: rounds}
+	b := &bench{kubeconfig: filepath.Join(dir, "kubeconfig"), rounds: rounds, kinds: profiles != ""}
 	if b.WithWatch, err = slicerig.Client(at); err != nil {
 		return err
 	}
@@ -97,9 +103,9 @@ func run(ctx context.Context, only string, pods int32, sets, rounds int) (err er
 	limits := []string{"--kubeconfig", b.kubeconfig, "--leader-elect=false", "--kube-api-qps", strconv.Itoa(qps), "--kube-api-burst", strconv.Itoa(burst)}
 	quiet := append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, limits...)
 	contestants := []contestant{
-		{"built-in", theirs, append([]string{"--controllers=statefulset-controller", "--secure-port=0"}, limits...), false},
-		{"native", ours, append([]string{"--manage=" + slicerig.Native, "--guard=false"}, quiet...), false},
-		{"slices", ours, append([]string{"--manage=" + slicerig.Slice}, quiet...), true},
+		{"built-in", theirs, append([]string{"--controllers=statefulset-controller", "--secure-port=0"}, limits...), false, ""},
+		{"native", ours, append([]string{"--manage=" + slicerig.Native, "--guard=false"}, quiet...), false, profiles},
+		{"slices", ours, append([]string{"--manage=" + slicerig.Slice}, quiet...), true, profiles},
 	}
 	played := slices.DeleteFunc(scenarios(pods, sets), func(s scenario) bool { return !strings.Contains(s.name, only) })
 	return b.compare(ctx, contestants, played)
@@ -160,14 +166,24 @@ func (b *bench) compare(ctx context.Context, contestants []contestant, all []sce
 	return nil
 }
 
-// begin starts a controller.
-func (c contestant) begin() (*exec.Cmd, error) {
+// begin starts a controller for a namespace.
+func (c contestant) begin(namespace string) (*exec.Cmd, error) {
 	cmd := exec.Command(c.program, c.args...) //nolint:noctx // it is ended by end
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.profiles != "" {
+		var err error
+		if cmd.Env, err = c.profile(namespace); err != nil {
+			return nil, err
+		}
+	}
 	return cmd, cmd.Start()
 }
 
-func end(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // killed
+func (c contestant) end(cmd *exec.Cmd) {
+	if c.profiles == "" {
+		_ = cmd.Process.Kill()
+	} else {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it writes its profile
+	}
+	_ = cmd.Wait() // ended by a signal
 }

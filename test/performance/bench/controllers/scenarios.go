@@ -137,11 +137,11 @@ const patience = 5 * time.Minute
 // play starts a controller and measures the cost of each act. BEFORE the first act it brings up a
 // set in another namespace, so that the controller's one-time work is done.
 func (b *bench) play(ctx context.Context, who contestant, s scenario, namespace string) ([]cost, error) {
-	process, err := who.begin()
+	process, err := who.begin(namespace)
 	if err != nil {
 		return nil, err
 	}
-	defer end(process)
+	defer who.end(process)
 	warm := namespace + "-warm"
 	for _, name := range []string{namespace, warm} {
 		if err := b.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -186,7 +186,11 @@ func (b *bench) measure(ctx context.Context, kind sets, pid int, a act, namespac
 	if err != nil {
 		return cost{}, err
 	}
-	return cost{took: took, requests: len(b.requests.Take()), cpu: after.cpu - before.cpu, peak: after.peak}, nil
+	calls := b.requests.Take()
+	if b.kinds {
+		fmt.Printf("  %s: %s\n", a.name, kinds(calls))
+	}
+	return cost{took: took, requests: len(calls), cpu: after.cpu - before.cpu, peak: after.peak}, nil
 }
 
 // await waits until all sets of an act are complete.
