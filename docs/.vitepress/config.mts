@@ -29,6 +29,7 @@ export default defineConfig({
   rewrites: {
     "development/decisions/README.md": "development/decisions/index.md",
     "schemas/README.md": "schemas/index.md",
+    "applications/README.md": "applications/index.md",
   },
   markdown: {
     anchor: { slugify },
@@ -89,6 +90,14 @@ export default defineConfig({
           { text: "Dependencies", link: "/dependencies" },
           { text: "Disruption budgets", link: "/budgets" },
           { text: "Gates", link: "/gates" },
+        ],
+      },
+      {
+        text: "Applications",
+        items: [
+          { text: "Overview", link: "/applications/" },
+          { text: "PostgreSQL", link: "/applications/postgresql" },
+          { text: "NATS", link: "/applications/nats" },
         ],
       },
       {

@@ -190,7 +190,7 @@ func (s fixture) nothingDestroyed(t *testing.T) {
 // acquainted waits until every member has found every other member under its old name.
 func (s fixture) acquainted(t *testing.T) {
 	t.Helper()
-	eventually(t, time.Minute, "the members have found one another", func(ctx context.Context) error {
+	eventually(t, 5*time.Minute, "the members have found one another", func(ctx context.Context) error {
 		states := s.states(ctx)
 		if len(states) != int(s.replicas) {
 			return fmt.Errorf("%d members answer", len(states))

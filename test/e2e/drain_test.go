@@ -67,7 +67,7 @@ func (s fixture) drain(from place, node string) func(*testing.T) string {
 			return ""
 		}
 		var evicted, refused int
-		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 5*time.Second, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 			var pods corev1.PodList
 			if err := from.Client.List(ctx, &pods, client.InNamespace(from.namespace), client.MatchingLabels{"app": s.set}, client.MatchingFields{"spec.nodeName": node}); err != nil {
 				return false, err

@@ -96,7 +96,7 @@ func (s fixture) create(t *testing.T, objects ...client.Object) {
 // destroyed volume was destroyed by a move.
 func (s fixture) leave(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	defer cancel()
 	for _, p := range s.places() {
 		for _, kind := range kinds() {
@@ -160,7 +160,12 @@ type fault struct {
 // moves the set is killed whenever the number of moved ordinals reaches one of kills.
 func (s fixture) move(t *testing.T, faults []fault, kills ...int32) (*witness.Report, row) {
 	t.Helper()
-	file := s.plan(t)
+	return s.carry(t, s.plan(t), faults, kills...)
+}
+
+// carry carries a plan out, as move does.
+func (s fixture) carry(t *testing.T, file string, faults []fault, kills ...int32) (*witness.Report, row) {
+	t.Helper()
 	w := s.witness(t)
 	var happening sync.WaitGroup
 	happened := make([]string, len(faults))
@@ -244,7 +249,7 @@ func (s fixture) overdue(t *testing.T, args ...string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 5*time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 15*time.Minute, true, func(context.Context) (bool, error) {
 		status, said := s.stsmigrate(t, "status", s.set)
 		return status.Run() == nil && strings.Contains(said.String(), "overdue:"), nil
 	})
@@ -262,7 +267,7 @@ func (s fixture) overdue(t *testing.T, args ...string) string {
 // reports whether that happened.
 func (s fixture) reached(ctx context.Context, t *testing.T, ordinals int32) bool {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 20*time.Minute, true, func(ctx context.Context) (bool, error) {
 		set, err := s.places()[1].find(ctx, s.set)
 		return err == nil && *set.Spec.Replicas >= ordinals, nil
 	})
@@ -297,7 +302,7 @@ func eventually(t *testing.T, limit time.Duration, what string, is func(context.
 // available waits until all replicas of the set are available in a place.
 func (s fixture) available(t *testing.T, p place) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
+	eventually(t, 10*time.Minute, "the set is available in "+p.namespace+" of "+p.Name, func(ctx context.Context) error {
 		set, err := p.find(ctx, s.set)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,7 +96,11 @@ func report(file string) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What the end-to-end tests measured\n\n`make e2e RESULTS=docs/results/e2e.md`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+	how := "make e2e RESULTS=docs/results/e2e.md"
+	if only := flag.Lookup("test.run").Value.String(); only != "" {
+		how += "`, of its tests only `" + only
+	}
+	fmt.Fprintf(&b, "# What the end-to-end tests measured\n\n`%s`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", how, strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
 	b.WriteString("```\n" + summary() + "```\n\n")
 	b.WriteString("LONGEST DOWN is the longest time for which an ordinal was ready on neither side; the faults that the tests injected are included;\n" +
 		"a dash stands for a set that is a StatefulSetSlice on one side, which is not timed yet: its CLIENT GAP is comparable.\n" +

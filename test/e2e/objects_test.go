@@ -33,7 +33,7 @@ func claim(name, class string) corev1.PersistentVolumeClaim {
 func (s fixture) statefulSet(c corev1.Container, ready string, port int32, claims ...corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
 	c.ImagePullPolicy = corev1.PullNever
 	c.Env = append(c.Env, fromField("POD_NAME", "metadata.name"), fromField("POD_NAMESPACE", "metadata.namespace"))
-	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: ready, Port: intstr.FromInt32(port)}}}
+	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: ready, Port: intstr.FromInt32(port)}}}
 	for _, v := range claims {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: "/" + v.Name})
 	}

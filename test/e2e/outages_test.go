@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,44 +37,69 @@ func TestANodeOfEitherSideLosesItsPower(t *testing.T) {
 		fault{4, s.powerless(destination, destination.Name+"-worker", lost)})
 }
 
-// A node that never comes back is declared out of service, as for every StatefulSet: its pods and
-// attachments are removed by force, and the move takes their ordinals along (S1).
-func TestANodeOfTheSourceIsGoneForGood(t *testing.T) {
-	s := between(t, "forsaken")
-	s.replicas = 4
+// Without its API server a cluster is neither read nor written. The pods that run go on, the move
+// waits, and goes on by itself when the control plane is back (S1, S2, L4).
+func TestAControlPlaneOfEitherSideLosesItsPower(t *testing.T) {
+	s := between(t, "headless")
+	s.replicas = 6
 	s.started(t, s.dataSet(cluster.AttachedClass))
-	source := s.places()[0]
-	node := source.Name + "-worker"
+	lost, source, destination := new(int), s.places()[0], s.places()[1]
+	s.moveUnder(t, "data, a control plane of each side loses its power", lost,
+		fault{1, s.powerless(source, source.Name+"-control-plane", lost)},
+		fault{4, s.powerless(destination, destination.Name+"-control-plane", lost)})
+}
+
+// A node that never comes back is declared out of service, as for every StatefulSet: its pods and
+// attachments are removed by force. The move takes their ordinals along, or goes on when they run
+// on another node of the destination (S1).
+func TestANodeIsGoneForGood(t *testing.T) {
+	for side, at := range map[string]int32{"source": 1, "destination": 2} {
+		t.Run(side, func(t *testing.T) {
+			s := between(t, "forsaken-"+side)
+			s.replicas = 4
+			s.started(t, s.dataSet(cluster.AttachedClass))
+			p := s.places()[0]
+			if side == "destination" {
+				p = s.places()[1]
+			}
+			lost := new(int)
+			s.moveUnder(t, "data, a node of the "+side+" is gone for good", lost, fault{at, s.forsaken(t, p, p.Name+"-worker", lost)})
+		})
+	}
+}
+
+// forsaken takes the power from a node until the end of the test, and declares it out of service.
+func (s fixture) forsaken(t *testing.T, p place, node string, lost *int) func(*testing.T) string {
+	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
 		defer cancel()
-		if err := clusters(t).PowerOn(ctx, source.Cluster, node); err != nil {
+		if err := clusters(t).PowerOn(ctx, p.Cluster, node); err != nil {
 			t.Error(err)
 		}
-		if err := source.taint(ctx, node, `null`); err != nil {
+		if err := p.taint(ctx, node, `null`); err != nil {
 			t.Error(err)
 		}
 	})
-	lost := new(int)
-	s.moveUnder(t, "data, a node of the source is gone for good", lost, fault{1, func(t *testing.T) string {
+	return func(t *testing.T) string {
 		t.Helper()
-		*lost = s.running(t, source, node)
+		*lost = s.running(t, p, node)
 		if err := clusters(t).PowerOff(t.Context(), node); err != nil {
 			t.Error(err)
 			return ""
 		}
-		eventually(t, 2*time.Minute, "the control plane sees that the node is gone", func(ctx context.Context) error {
-			ready, err := source.Condition(ctx, node, corev1.NodeReady)
+		eventually(t, 5*time.Minute, "the control plane sees that the node is gone", func(ctx context.Context) error {
+			ready, err := p.Condition(ctx, node, corev1.NodeReady)
 			if err == nil && ready.Status == corev1.ConditionTrue {
 				err = errors.New("it is ready")
 			}
 			return err
 		})
-		if err := source.taint(t.Context(), node, `[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]`); err != nil {
+		if err := p.taint(t.Context(), node, `[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]`); err != nil {
 			t.Error(err)
 		}
 		return fmt.Sprintf("%s with %d pods of the set lost its power and was declared out of service", node, *lost)
-	}})
+	}
 }
 
 // The members that are on the other side of a cut are without their quorum and count as
@@ -168,6 +194,99 @@ func TestTheDisksOfTheDestinationAreFull(t *testing.T) {
 	s.judge(t, &r, observed)
 	s.run(t, 0, "finalize", s.set, "--yes")
 	s.nothingDestroyed(t)
+}
+
+// A member whose volume is full is not ready, on the source or on the destination. The move takes
+// nobody else down, and goes on when there is room; the records that were acknowledged before are
+// all there (S2).
+func TestAVolumeOfEitherSideIsFull(t *testing.T) {
+	s := between(t, "narrow")
+	s.replicas = 6
+	set := s.dataSet(cluster.SharedClass)
+	set.Spec.MinReadySeconds = 4 // the move is still going on when the member notices
+	first, last := s.narrow(t, set, 0), s.narrow(t, set, s.replicas-1)
+	s.started(t, set)
+	lost := new(int)
+	s.moveUnder(t, "data, a volume of each side is full", lost,
+		fault{1, s.full(s.places()[0], 0, first, lost)},
+		fault{3, s.full(s.places()[1], s.replicas-1, last, lost)})
+}
+
+// narrow creates a claim of a set before the set, with a volume of a few megabytes, and returns the
+// handle of the volume.
+func (s fixture) narrow(t *testing.T, set *appsv1.StatefulSet, ordinal int32) (handle string) {
+	t.Helper()
+	b, template := clusters(t), set.Spec.VolumeClaimTemplates[1]
+	// In this order, since the file system is removed after the pods.
+	var undo func(context.Context) error
+	t.Cleanup(func() {
+		if undo == nil {
+			return
+		}
+		if err := undo(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	s.create(t)
+	claim := template.DeepCopy()
+	claim.Namespace, claim.Name, claim.Labels = s.source, fmt.Sprintf("%s-%s-%d", template.Name, s.set, ordinal), set.Spec.Selector.MatchLabels
+	if err := s.from.Client.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Minute, "claim "+claim.Name+" has a volume", func(ctx context.Context) error {
+		if err := s.from.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+			return err
+		}
+		var volume corev1.PersistentVolume
+		if err := s.from.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &volume); err != nil {
+			return err
+		}
+		handle = volume.Spec.CSI.VolumeHandle
+		return nil
+	})
+	var err error
+	if undo, err = b.Narrow(t.Context(), handle); err != nil {
+		t.Fatal(err)
+	}
+	return handle
+}
+
+// full fills the volume of an ordinal for the time of an outage.
+func (s fixture) full(p place, ordinal int32, handle string, lost *int) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		b, pod := clusters(t), fmt.Sprintf("%s-%d", s.set, ordinal)
+		*lost++
+		if err := b.FillVolume(t.Context(), handle, true); err != nil {
+			t.Error(err)
+			return ""
+		}
+		eventually(t, 5*time.Minute, pod+" is not ready", func(ctx context.Context) error {
+			var found corev1.Pod
+			if err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: pod}, &found); err != nil {
+				return err
+			}
+			for _, c := range found.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+					return nil
+				}
+			}
+			return errors.New("it is ready")
+		})
+		there := s.moved(t)
+		if there == s.replicas {
+			t.Errorf("the move was over before %s noticed that its volume was full", pod)
+		}
+		note := s.withinOneWave(func(t *testing.T) string {
+			t.Helper()
+			passed(t, outage)
+			return fmt.Sprintf("the volume of %s in %s was full for %s, with %d ordinals moved", pod, p.Name, outage, there)
+		})(t)
+		if err := b.FillVolume(t.Context(), handle, false); err != nil {
+			t.Error(err)
+		}
+		return note
+	}
 }
 
 // cordoned makes a node unschedulable for the time of the test.

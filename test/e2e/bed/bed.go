@@ -89,7 +89,7 @@ func (b *Bed) up(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(b.dir, "shared"), 0o755); err != nil {
 		return err
 	}
-	archive, err := images(ctx, b.dir)
+	archive, err := images(ctx, b.dir, programs()...)
 	if err != nil {
 		return err
 	}

@@ -23,22 +23,32 @@ import (
 // Image returns the name that the image of a program has in the nodes.
 func Image(program string) string { return "stsmigrate.test/" + program + ":e2e" }
 
-// images writes an archive with an image for each program: etcd, and the programs of the folders
-// below images. Each image contains its program and nothing else.
-func images(ctx context.Context, dir string) (archive string, err error) {
-	etcd, err := cluster.Program(ctx, "etcd")
+// programs returns the programs of every bed. Others are brought by the tests that need them.
+func programs() []string { return []string{"etcd", "csi", "data", "etcdclient"} }
+
+// Bring builds images of programs and loads them into all nodes.
+func (b *Bed) Bring(ctx context.Context, programs ...string) error {
+	archive, err := images(ctx, b.dir, programs...)
 	if err != nil {
-		return "", err
+		return err
 	}
-	programs := map[string]string{"etcd": etcd}
-	for _, p := range []string{"csi", "data", "etcdclient"} {
-		programs[p] = filepath.Join(dir, p)
-		if err := build(ctx, "./images/"+p, programs[p]); err != nil {
-			return "", err
+	for _, c := range b.Clusters() {
+		if err := b.Load(c, archive); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// images writes an archive with an image for each program. Each image contains its program and
+// nothing else.
+func images(ctx context.Context, dir string, programs ...string) (archive string, err error) {
 	all := map[name.Tag]v1.Image{}
-	for p, path := range programs {
+	for _, p := range programs {
+		path, err := program(ctx, dir, p)
+		if err != nil {
+			return "", err
+		}
 		tag, err := name.NewTag(Image(p))
 		if err != nil {
 			return "", err
@@ -47,8 +57,20 @@ func images(ctx context.Context, dir string) (archive string, err error) {
 			return "", err
 		}
 	}
-	archive = filepath.Join(dir, "images.tar")
+	archive = filepath.Join(dir, programs[0]+".tar")
 	return archive, tarball.MultiWriteToFile(archive, all)
+}
+
+// program builds a program and returns its path.
+func program(ctx context.Context, dir, name string) (string, error) {
+	switch path := filepath.Join(dir, name); name {
+	case "etcd":
+		return cluster.Program(ctx, name)
+	case "nats-server":
+		return path, build(ctx, "github.com/nats-io/nats-server/v2", path)
+	default:
+		return path, build(ctx, "./images/"+name, path)
+	}
 }
 
 // image returns an image of one static program, /bin/NAME.
@@ -82,7 +104,7 @@ func image(program, path string) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", runtime.GOARCH
-	file.Config.Entrypoint = []string{"/bin/" + program}
+	file.Config.Entrypoint, file.Config.Env = []string{"/bin/" + program}, []string{"PATH=/bin"}
 	return mutate.ConfigFile(img, file)
 }
 

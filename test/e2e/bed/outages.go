@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,10 @@ func (b *Bed) PowerOn(ctx context.Context, c *Cluster, node string) error {
 	if err := docker(ctx, "start", node); err != nil {
 		return err
 	}
-	// The node has lost its routes, and may have another address. Its network is not there at once.
+	// The node has lost its routes, and may have another address. Its network is not there at once, nor is the API
+	// server if it was a control plane.
 	var why error
-	err := wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		why = b.route(ctx)
 		return why == nil, nil
 	})
@@ -41,7 +43,7 @@ func (b *Bed) PowerOn(ctx context.Context, c *Cluster, node string) error {
 
 // until waits until a condition of a node is as expected.
 func (c *Cluster) until(ctx context.Context, node string, kind corev1.NodeConditionType, expected func(corev1.NodeCondition) bool) error {
-	return wait.PollUntilContextTimeout(ctx, time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		condition, err := c.Condition(ctx, node, kind)
 		return err == nil && expected(condition), err
 	})
@@ -125,9 +127,61 @@ func (b *Bed) FillDisk(ctx context.Context, c *Cluster, node string, full bool) 
 	})
 }
 
-func docker(ctx context.Context, args ...string) error {
-	if out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("docker %s: %w: %s", args[0], err, out)
+// Narrow gives a volume that no pod uses yet a small file system of its own, which all nodes mount
+// from one device. The returned function takes it away again.
+func (b *Bed) Narrow(ctx context.Context, handle string) (func(context.Context) error, error) {
+	var all []nodes.Node
+	for _, c := range b.Clusters() {
+		own, err := b.Nodes(c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own...)
 	}
-	return nil
+	folder := shared + "/" + handle
+	const prepare = `truncate -s 4M "$0.img" && mke2fs -q -F -b 1024 -m 0 "$0.img" && losetup --find --show "$0.img"`
+	device, err := said(ctx, "exec", all[0].String(), "sh", "-c", prepare, folder)
+	if err != nil {
+		return nil, err
+	}
+	const number = `[ -b "$1" ] || mknod "$1" b 7 "${1#/dev/loop}"; mkdir -p "$0" && mount "$1" "$0"`
+	for _, n := range all {
+		if err := docker(ctx, "exec", n.String(), "sh", "-c", number, folder, device); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context) error {
+		var failed error
+		for _, n := range all {
+			failed = errors.Join(failed, docker(ctx, "exec", n.String(), "umount", folder))
+		}
+		return errors.Join(failed, docker(ctx, "exec", all[0].String(), "losetup", "--detach", device))
+	}, nil
+}
+
+// FillVolume takes all room of a volume that Narrow has made small, or gives it back.
+func (b *Bed) FillVolume(ctx context.Context, handle string, full bool) error {
+	all, err := b.Nodes(b.East)
+	if err != nil {
+		return err
+	}
+	script := `rm "$0/ballast"`
+	if full {
+		script = `dd if=/dev/zero of="$0/ballast" bs=1024 2>/dev/null; test "$(df --output=avail "$0" | tail -n 1)" -eq 0`
+	}
+	return docker(ctx, "exec", all[0].String(), "sh", "-c", script, shared+"/"+handle)
+}
+
+func docker(ctx context.Context, args ...string) error {
+	_, err := said(ctx, args...)
+	return err
+}
+
+// said runs docker and returns what it has said.
+func said(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("docker %s: %w: %s", args[0], err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
 }

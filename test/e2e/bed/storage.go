@@ -81,6 +81,8 @@ func driver() *appsv1.DaemonSet {
 	labels, yes := map[string]string{"app": "csi-node"}, true
 	kubelet, kubeletMount := mount("/var/lib/kubelet", true)
 	volume, mounted := mount(shared, false)
+	inwards := corev1.MountPropagationHostToContainer // it sees the file systems of single volumes (Narrow)
+	mounted.MountPropagation = &inwards
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "csi-node"},
 		Spec: appsv1.DaemonSetSpec{

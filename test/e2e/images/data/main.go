@@ -49,6 +49,8 @@ type member struct {
 	files map[string]*os.File
 	// serves is true if the member ever becomes ready.
 	serves bool
+	// full is the volume on which there is no room for the next record, if there is one.
+	full string
 }
 
 func main() {
@@ -175,27 +177,67 @@ func check(f *os.File) (n int, err error) {
 
 func line(n int) string { return fmt.Sprintf("%d %x\n", n, sha256.Sum256(fmt.Append(nil, n))) }
 
+// write adds a record to each volume in turn, every tick. It waits for a volume that is full: the
+// next ones get no record meanwhile.
 func (m *member) write(ctx context.Context) {
+	next := m.behind()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		for _, dir := range m.dirs {
-			m.mu.Lock()
-			n := m.state.Records[dir]
-			_, err := m.files[dir].WriteString(line(n))
-			if err = errors.Join(err, m.files[dir].Sync()); err == nil {
-				m.state.Records[dir] = n + 1
+		for ; next < len(m.dirs); next++ {
+			err := m.add(m.dirs[next])
+			if errors.Is(err, syscall.ENOSPC) {
+				break
 			}
-			m.mu.Unlock()
 			if err != nil {
 				m.wrong(err.Error())
 				os.Exit(1)
 			}
 		}
+		if next == len(m.dirs) {
+			next = 0
+		}
 	}
+}
+
+// behind returns the first volume that has a record less than the ones before it.
+func (m *member) behind() int {
+	for i, dir := range m.dirs {
+		if m.state.Records[dir] < m.state.Records[m.dirs[0]] {
+			return i
+		}
+	}
+	return 0
+}
+
+// add adds a record to a volume, or leaves the volume as it was if it is full.
+func (m *member) add(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, n := m.files[dir], m.state.Records[dir]
+	end, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteString(line(n)); err == nil {
+		err = f.Sync()
+	}
+	switch {
+	case err == nil:
+		m.state.Records[dir], m.full = n+1, ""
+	case errors.Is(err, syscall.ENOSPC):
+		m.full = dir
+		if _, undone := f.Seek(end, io.SeekStart); undone != nil {
+			return undone
+		}
+		if undone := f.Truncate(end); undone != nil {
+			return undone
+		}
+	}
+	return err
 }
 
 // lookup repeatedly looks up one name and checks which member responds at its address.
@@ -275,6 +317,12 @@ func (m *member) routes() http.Handler {
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		if !m.serves {
 			http.Error(w, "this member never serves here", http.StatusServiceUnavailable)
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.full != "" {
+			http.Error(w, m.full+" is full", http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) { os.Exit(1) })

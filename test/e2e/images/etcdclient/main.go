@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,13 +35,10 @@ import (
 )
 
 type client struct {
+	history.Recorder
 	etcd  *clientv3.Client
 	calls sync.WaitGroup
 	end   context.CancelFunc // ends the calls
-
-	mu    sync.Mutex
-	log   []history.Call
-	state history.State
 }
 
 func main() {
@@ -64,9 +60,9 @@ func run(ctx context.Context, endpoints, names []string, workers int) error {
 		return err
 	}
 	defer func() { _ = etcd.Close() }() // no request is in flight any more
-	c := &client{etcd: etcd, state: history.State{Names: map[string]*history.Name{}}}
+	c := &client{etcd: etcd}
+	c.Look(names...)
 	for _, n := range names {
-		c.state.Names[n] = &history.Name{}
 		go c.follow(ctx, n)
 	}
 	calling, end := context.WithCancel(ctx)
@@ -75,8 +71,8 @@ func run(ctx context.Context, endpoints, names []string, workers int) error {
 		c.calls.Go(func() { c.work(calling, w) })
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { c.show(w, &c.state) })
-	mux.HandleFunc("GET /history", func(w http.ResponseWriter, _ *http.Request) { c.show(w, &c.log) })
+	mux.HandleFunc("GET /state", c.ServeState)
+	mux.HandleFunc("GET /history", c.ServeHistory)
 	mux.HandleFunc("POST /stop", c.stop)
 	mux.HandleFunc("POST /rename", c.rename)
 	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: time.Second}
@@ -102,12 +98,6 @@ func connect(endpoints ...string) (*clientv3.Client, error) {
 	})
 }
 
-func (c *client) show(w http.ResponseWriter, what any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(what)
-}
-
 // work calls without pause. Every second write is to a key that is never written again and is read
 // back at the end. The other writes are to registers that all workers share. There is a new
 // register every second, so that the history splits into parts that can be checked. Two of three
@@ -119,7 +109,7 @@ func (c *client) work(ctx context.Context, worker int) {
 		case 0:
 			call.Kind, call.Value = history.Write, fmt.Sprintf("%d-%d", worker, n)
 		case 3:
-			call.Kind, call.Key, call.Value = history.Write, fmt.Sprintf("log/%d/%d", worker, n), "x"
+			call.Kind, call.Key, call.Value = history.Write, fmt.Sprintf("%s%d/%d", history.LogPrefix, worker, n), "x"
 		}
 		c.do(ctx, call)
 	}
@@ -140,24 +130,14 @@ func (c *client) do(ctx context.Context, call history.Call) {
 			call.Value = string(r.Kvs[0].Value)
 		}
 	}
-	if err == nil {
-		call.Ended = time.Now().UnixNano()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Calls++
-	if err != nil {
-		c.state.Failures++
-		c.state.Last = err.Error()
-	}
-	c.log = append(c.log, call)
+	c.Called(call, err)
 }
 
 // stop ends the calls and counts the acknowledged writes and those of them that are missing.
 func (c *client) stop(w http.ResponseWriter, r *http.Request) {
 	c.end()
 	c.calls.Wait()
-	there, err := c.etcd.Get(r.Context(), "log/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	there, err := c.etcd.Get(r.Context(), history.LogPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -166,20 +146,8 @@ func (c *client) stop(w http.ResponseWriter, r *http.Request) {
 	for _, kv := range there.Kvs {
 		keys[string(kv.Key)] = true
 	}
-	c.mu.Lock()
-	c.state.Lost = nil
-	c.state.Acknowledged = 0
-	for _, call := range c.log {
-		if call.Kind != history.Write || call.Ended == 0 {
-			continue
-		}
-		c.state.Acknowledged++
-		if strings.HasPrefix(call.Key, "log/") && !keys[call.Key] {
-			c.state.Lost = append(c.state.Lost, call.Key)
-		}
-	}
-	c.mu.Unlock()
-	c.show(w, &c.state)
+	c.Compare(keys)
+	c.ServeState(w, r)
 }
 
 // follow repeatedly looks up one name and checks which member responds there.
@@ -187,9 +155,7 @@ func (c *client) follow(ctx context.Context, name string) {
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
 		began := time.Now()
 		err := c.ask(ctx, name)
-		c.mu.Lock()
-		c.state.Names[name].Note(began, err)
-		c.mu.Unlock()
+		c.Looked(name, began, err)
 		select {
 		case <-ctx.Done():
 			return
