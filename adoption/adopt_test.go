@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -346,6 +347,25 @@ func TestASetIsNotLetGoWithoutAControllerOfTheOtherKind(t *testing.T) {
 		}
 		l.looked(at)
 		l.expect("delete " + l.Set.Set() + " without its pods")
+	}
+}
+
+// The probe is accepted wherever the set would be: it has the set's template, and the claims that its containers mount.
+// Its selector selects neither pods nor revisions of the set.
+func TestAProbeIsASetLikeTheOther(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	at := Adoption{Set: plans.Ref{Namespace: "shop", Name: "web"}}.probing()
+	probe := newProbe(at, set, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "record", UID: "record"}})
+	if len(probe.Spec.VolumeClaimTemplates) != 1 || probe.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name != "data" || *probe.Spec.Replicas != 0 {
+		t.Errorf("%+v", probe.Spec)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(probe.Spec.Selector)
+	if err != nil || selector.Matches(labels.Set(set.Spec.Template.Labels)) || !selector.Matches(labels.Set(probe.Spec.Template.Labels)) {
+		t.Errorf("%s (%v), labels %v", selector, err, probe.Spec.Template.Labels)
 	}
 }
 

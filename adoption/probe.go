@@ -56,7 +56,8 @@ func newProbe(at plans.Ref, set *appsv1.StatefulSet, record *corev1.ConfigMap) *
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(record, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 		},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32), ServiceName: set.Spec.ServiceName, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *set.Spec.Template.DeepCopy(),
+			Replicas: new(int32), ServiceName: set.Spec.ServiceName, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: *set.Spec.Template.DeepCopy(), VolumeClaimTemplates: set.Spec.DeepCopy().VolumeClaimTemplates, // containers mount them
 			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
 		},
 	}

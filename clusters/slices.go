@@ -96,11 +96,22 @@ func (c sliceClient) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 	if err := c.Client.Get(ctx, key, &s, opts...); err != nil {
 		return err
 	}
-	if len(s.Unknown) > 0 {
-		return fmt.Errorf("StatefulSetSlice %s has fields that this release does not know (%s), and a write would lose them: use the release that it was written for", key, strings.Join(s.Unknown, ", "))
+	if err := Understood(&s); err != nil {
+		return err
+	}
+	if len(s.Spec.ReserveOrdinals) > 0 {
+		return fmt.Errorf("StatefulSetSlice %s leaves out ordinals (spec.reserveOrdinals), and what moves or replaces a set knows only ranges without gaps: remove that field first, or do without", key)
 	}
 	*set = *s.Native()
 	return nil
+}
+
+// Understood returns an error if a slice has fields that this program does not know.
+func Understood(s *v1alpha1.StatefulSetSlice) error {
+	if len(s.Unknown) == 0 {
+		return nil
+	}
+	return fmt.Errorf("StatefulSetSlice %s has fields that this release does not know (%s), and a write would lose them: use the release that it was written for", client.ObjectKeyFromObject(s), strings.Join(s.Unknown, ", "))
 }
 
 // Create implements client.Writer.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -51,7 +52,7 @@ const changeCause = "kubernetes.io/change-cause"
 
 // ReadHistory reads the history of a set.
 func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History, error) {
-	set, err := clusters.ReadSet(ctx, clusters.InWordsOf(on, ref), ref)
+	set, err := setOf(ctx, on, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +85,20 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 	}
 	slices.SortFunc(h.Revisions, func(a, b Revision) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name)) })
 	return h, nil
+}
+
+// setOf reads a set in the form of a StatefulSet. That of a slice lacks the ordinals which it leaves out: a history
+// has no use for them.
+func setOf(ctx context.Context, on client.Client, ref plans.Ref) (*appsv1.StatefulSet, error) {
+	if !ref.IsSlice() {
+		return clusters.ReadSet(ctx, on, ref)
+	}
+	var s v1alpha1.StatefulSetSlice
+	slice, err := clusters.FoundSet(&s, ref, on.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &s))
+	if slice == nil || err != nil {
+		return nil, err
+	}
+	return slice.Native(), clusters.Understood(slice)
 }
 
 // templateOf returns the pod template that a revision stores: a strategic merge patch that replaces that of

@@ -40,6 +40,8 @@ type rolling struct {
 	// conditions are those of a slice: a StatefulSet has none.
 	conditions []metav1.Condition
 	pods       map[string]*corev1.Pod
+	// left are the ordinals that a slice leaves out.
+	left []int32
 }
 
 // Watch signals w whenever the set, or a pod of its namespace, has changed, until ctx ends.
@@ -66,7 +68,7 @@ func (r Rollout) see(ctx context.Context) (*rolling, error) {
 			return nil, err
 		}
 		if found != nil {
-			seen.set, seen.paused, seen.conditions = slice.Native(), slice.Spec.Paused, slice.Status.Conditions
+			seen.set, seen.paused, seen.conditions, seen.left = slice.Native(), slice.Spec.Paused, slice.Status.Conditions, slice.Spec.ReserveOrdinals
 		}
 	} else if seen.set, err = clusters.ReadSet(ctx, r.On, r.Set); err != nil {
 		return nil, err
@@ -147,12 +149,24 @@ func (r *rolling) judge() Rolled {
 	return out
 }
 
+// ordinals returns those of the set's range, without those that it leaves out.
+func (r *rolling) ordinals() []int32 {
+	all := plans.SliceOf(r.set)
+	var out []int32
+	for o := all.Start; len(out) < int(all.Replicas); o++ {
+		if !slices.Contains(r.left, o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // podsWaitedFor returns what is waited for of each pod, with the pods that only wait for their turn last;
 // the pods that must be replaced; and the number of pods of the range that are of the latest revision.
 func (r *rolling) podsWaitedFor() (waits, outdated []string, updated int) {
 	var turns, outside []string
-	replicas := plans.SliceOf(r.set)
-	for o := range replicas.All() {
+	start := plans.SliceOf(r.set).Start
+	for _, o := range r.ordinals() {
 		name := fmt.Sprintf("%s-%d", r.Name, o)
 		pod, there := r.pods[name]
 		delete(r.pods, name)
@@ -163,7 +177,7 @@ func (r *rolling) podsWaitedFor() (waits, outdated []string, updated int) {
 		if revision == r.set.Status.UpdateRevision {
 			updated++
 		}
-		old := there && pod.DeletionTimestamp == nil && revision != r.set.Status.UpdateRevision && r.staged(o, replicas.Start)
+		old := there && pod.DeletionTimestamp == nil && revision != r.set.Status.UpdateRevision && r.staged(o, start)
 		if old {
 			outdated = append(outdated, name)
 		}

@@ -38,6 +38,13 @@ func from(k int32) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: k} }
 }
 
+// without leaves out an ordinal of a slice.
+func without(ordinal string) func(*appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.More, `{"reserveOrdinals":[`+ordinal+`]}`)
+	}
+}
+
 func TestAnUpdateSaysWhatItWaitsForPodByPod(t *testing.T) {
 	const done, native, slice = "done", "StatefulSet shop/web: ", "StatefulSetSlice shop/web: "
 	for _, c := range []struct {
@@ -48,6 +55,10 @@ func TestAnUpdateSaysWhatItWaitsForPodByPod(t *testing.T) {
 	}{
 		{"all is done", "0 1 2", false, nil, []string{done, "StatefulSet shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
 		{"of a slice too", "0 1 2", true, nil, []string{done, "StatefulSetSlice shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
+		{"of a slice that leaves out an ordinal", "0 2 3", true, []func(*appsv1.StatefulSet){without("1")}, []string{done, "StatefulSetSlice shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
+		{"one that is left out and still there", "0 1 2 3", true, []func(*appsv1.StatefulSet){without("1")}, []string{
+			slice + "3 of 3 pods are of revision web-b, 3 of 3 are available", "pod web-1 is outside the range and still there",
+		}},
 		{"pods that wait for their turn come last", "0o 1! 2o", false, []func(*appsv1.StatefulSet){behind(2)}, []string{
 			native + "1 of 3 pods are of revision web-b, 2 of 3 are available", "pod web-1 is Running and not Ready",
 			"pod web-2 is of revision web-a and will be replaced", "pod web-0 is of revision web-a and will be replaced",

@@ -1,6 +1,7 @@
 package slicecontroller
 
 import (
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,7 @@ func sliced(gates core.Traits) kind {
 			if d := s.Spec.ProgressDeadlineSeconds; d != nil {
 				traits.Deadline = time.Duration(*d) * time.Second
 			}
+			traits.Reserved = slices.Compact(slices.Sorted(slices.Values(s.Spec.ReserveOrdinals)))
 			n := s.Native()
 			status := core.Status{StatefulSetStatus: n.Status, Told: s.Status.Conditions, Progressed: s.Status.LastProgressTime, Failed: s.Status.FailedRevision}
 			if o := s.Status.Ordinals; o != nil {

@@ -1,6 +1,7 @@
 package slicecontroller
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,7 +49,8 @@ func TestTheCoreIsToldWhatASliceAsksFor(t *testing.T) {
 		"it rolls back": {func(s *v1alpha1.StatefulSetSlice) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.Rollout{OnFailure: v1alpha1.Rollback}
 		}, func(t core.Traits) bool { return t.RollsBack }},
-		"it has a deadline": {func(s *v1alpha1.StatefulSetSlice) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }, func(t core.Traits) bool { return t.Deadline == 30*time.Second }},
+		"it leaves out ordinals": {func(s *v1alpha1.StatefulSetSlice) { s.Spec.ReserveOrdinals = []int32{3, 1, 3} }, func(t core.Traits) bool { return fmt.Sprint(t.Reserved) == "[1 3]" }},
+		"it has a deadline":      {func(s *v1alpha1.StatefulSetSlice) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }, func(t core.Traits) bool { return t.Deadline == 30*time.Second }},
 	} {
 		if c.has(read(func(*v1alpha1.StatefulSetSlice) {})) || !c.has(read(c.change)) {
 			t.Errorf("%s: without it %+v, with it %+v", name, read(func(*v1alpha1.StatefulSetSlice) {}), read(c.change))

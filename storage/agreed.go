@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,18 +24,12 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		out = append(out, "claim "+ref.Namespace+"/"+ref.Name)
 	}
-	switch {
-	case pv.Spec.CSI != nil:
-		out = append(out, "csi "+pv.Spec.CSI.Driver+" "+pv.Spec.CSI.VolumeHandle)
-		for _, k := range slices.Sorted(maps.Keys(pv.Spec.CSI.VolumeAttributes)) {
-			out = append(out, "attribute "+k+"="+pv.Spec.CSI.VolumeAttributes[k])
-		}
-	case pv.Spec.NFS != nil:
-		out = append(out, "nfs "+pv.Spec.NFS.Server+":"+pv.Spec.NFS.Path)
-	default:
+	source := SourceOf(pv)
+	if source == nil {
 		handle, _ := Handle(pv)
 		return nil, fmt.Errorf("volume %s is %s: a plan makes volumes of the sources csi and nfs only", pv.Name, handle)
 	}
+	out = append(out, source.Facts...)
 	for _, s := range Secrets(pv) {
 		out = append(out, "secret "+s.Namespace+"/"+s.Name)
 	}

@@ -102,12 +102,10 @@ func RefTo(namespace, name string, uid types.UID) corev1.ObjectReference {
 // Handle names the disk behind a volume, independently of the object and the cluster. portable reports
 // whether the same handle means the same disk in another cluster that has the driver.
 func Handle(pv *corev1.PersistentVolume) (handle string, portable bool) {
-	s := pv.Spec.PersistentVolumeSource
-	switch {
-	case s.CSI != nil:
-		return s.CSI.Driver + "^" + s.CSI.VolumeHandle, true
-	case s.NFS != nil:
-		return "nfs^" + s.NFS.Server + ":" + s.NFS.Path, true
+	if s := SourceOf(pv); s != nil {
+		return s.Handle, true
+	}
+	switch s := pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
 		return "hostPath^" + s.HostPath.Path, false
 	case s.Local != nil:

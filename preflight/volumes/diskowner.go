@@ -34,13 +34,8 @@ func Backends(ctx context.Context, i check.Inspection) ([]Backend, error) {
 	}
 	share := map[string]string{}
 	for _, pv := range volumes {
-		switch s := pv.Spec.PersistentVolumeSource; {
-		case s.NFS != nil:
-			share["nfs"] = "the file server"
-		case s.CSI != nil && storage.Known(s.CSI).Share != "":
-			share[s.CSI.Driver] = storage.Known(s.CSI).Share
-		case s.CSI != nil:
-			share[s.CSI.Driver] = "what its documentation says: it is not known here"
+		if s := storage.SourceOf(pv); s != nil {
+			share[s.Driver] = s.Share
 		}
 	}
 	var out []Backend

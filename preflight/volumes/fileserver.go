@@ -14,18 +14,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // fileServer returns the host that serves a volume: the server of an nfs source, or the host in the
 // attributes of the drivers for nfs and smb. It returns "" for all other volumes.
 func fileServer(pv *corev1.PersistentVolume) string {
-	switch s := pv.Spec.PersistentVolumeSource; {
-	case s.NFS != nil:
-		return host(s.NFS.Server)
-	case s.CSI != nil && s.CSI.VolumeAttributes["server"] != "":
-		return host(s.CSI.VolumeAttributes["server"])
-	case s.CSI != nil:
-		return host(s.CSI.VolumeAttributes["source"])
+	if s := storage.SourceOf(pv); s != nil {
+		return host(s.Server)
 	}
 	return ""
 }

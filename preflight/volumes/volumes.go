@@ -197,7 +197,7 @@ func immovable(pv *corev1.PersistentVolume) string {
 		return "CSI driver " + s.CSI.Driver + " keeps its volumes in objects or on nodes of its own cluster"
 	case ofCluster(fileServer(pv)):
 		return "its file server " + fileServer(pv) + " is a Service of its own cluster: in another one that name means another server, or none"
-	case s.CSI == nil && s.NFS == nil:
+	case storage.SourceOf(pv) == nil:
 		return "its source is one of Kubernetes' own that means something only inside its cluster"
 	}
 	return ""

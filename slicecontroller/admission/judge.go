@@ -83,29 +83,25 @@ func later(was, s *v1alpha1.StatefulSetSlice) field.ErrorList {
 	return out
 }
 
-// span returns the range [start, end) of a set.
-func span(o *appsv1.StatefulSetOrdinals, replicas *int32) (start, end int64) {
-	if o != nil {
-		start = int64(o.Start)
+// pods returns how many pods a slice has.
+func pods(s *v1alpha1.StatefulSetSlice) int64 {
+	if s.Spec.Replicas == nil {
+		return 1
 	}
-	if replicas == nil {
-		return start, start + 1
-	}
-	return start, start + int64(*replicas)
+	return int64(*s.Spec.Replicas)
 }
 
 // warnings lists settings that are valid, but often not intended.
 func warnings(s *v1alpha1.StatefulSetSlice) []string {
 	var out []string
 	if r := rollout(s.Spec.UpdateStrategy); r != nil {
-		native := s.Native().Spec
-		start, end := span(native.Ordinals, native.Replicas)
+		start, end := core.RangeOf(s.Native().Spec, s.Spec.ReserveOrdinals)
 		partition := int64(0)
 		if r.Partition != nil {
 			partition = int64(*r.Partition)
 		}
 		out = append(out, offRange(start, end, partition)...)
-		out = append(out, tooMany(end-start, max(end-max(start, partition), 0), r.MaxUnavailable)...)
+		out = append(out, tooMany(pods(s), max(end-max(start, partition), 0), r.MaxUnavailable)...)
 	}
 	if s.Spec.UpdateStrategy.Evict && s.Spec.UpdateStrategy.Type == v1alpha1.OnDelete {
 		out = append(out, "evict has no meaning for OnDelete, whose updates delete no pods")
@@ -152,9 +148,8 @@ func tooMany(n, staged int64, most *intstr.IntOrString) []string {
 
 // overlap warns of a StatefulSet that needs the same pods (CL-11).
 func overlap(s *v1alpha1.StatefulSetSlice, other *appsv1.StatefulSet) string {
-	native := s.Native().Spec
-	start, end := span(native.Ordinals, native.Replicas)
-	low, high := span(other.Spec.Ordinals, other.Spec.Replicas)
+	start, end := core.RangeOf(s.Native().Spec, s.Spec.ReserveOrdinals)
+	low, high := core.RangeOf(other.Spec, nil)
 	low, high = max(low, start), min(high, end)
 	if low >= high || leavesPods(other) {
 		return ""

@@ -56,7 +56,7 @@ func (p *pass) describe(failed error) {
 		return
 	}
 	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.status.Ordinals = &Range{int64(p.set.start()), int64(p.set.start()) + int64(p.set.replicas())}
+	p.status.Ordinals = &Range{int64(p.set.start()), p.set.end()}
 	if p.set.Fault != nil {
 		p.tellFault(*p.set.Fault)
 	}
@@ -192,7 +192,7 @@ func (p *pass) offRange() string {
 	if ru == nil || ru.Partition == nil || *ru.Partition == 0 {
 		return ""
 	}
-	first, end := int64(p.set.start()), int64(p.set.start())+int64(p.set.replicas())
+	first, end := int64(p.set.start()), p.set.end()
 	if at := int64(*ru.Partition); at < first || at > end {
 		return fmt.Sprintf("the partition is %d, and the ordinals are from %d to %d: it protects %s", at, first, end-1, map[bool]string{true: "none of them", false: "all of them"}[at < first])
 	}

@@ -48,7 +48,7 @@ func (p *pass) losesByDeletion(ctx context.Context) (bool, error) {
 	if len(p.world.Owned) > 0 || slices.ContainsFunc(p.world.Pods, p.controls) {
 		return true, nil
 	}
-	for o := p.set.start(); p.set.has(o); o++ {
+	for o := range p.set.ordinals() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(o)}}
 		err := p.do.Read(ctx, pod)
 		switch {

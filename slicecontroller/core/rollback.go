@@ -62,7 +62,7 @@ func (p *pass) wayBack(why string) string {
 // toBlame reports whether a pod that the update has created, or will create, is unavailable. The update is
 // not to blame for an unavailable pod of the old revision.
 func (p *pass) toBlame() bool {
-	for o := p.set.start(); p.set.has(o); o++ {
+	for o := range p.set.ordinals() {
 		if r := p.at(o); p.set.staged(o) && p.set.down(r.Pod, p.world.Now) && (!created(r.Pod) || !p.outdated(r)) {
 			return true
 		}

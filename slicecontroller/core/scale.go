@@ -50,11 +50,11 @@ func inBatches(n int, do func(int) error) error {
 func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 	if !p.set.ordered() {
 		return settled, inBatches(int(p.set.replicas()), func(k int) error {
-			_, err := p.tend(ctx, p.at(p.set.start()+int32(k))) //nolint:gosec // below the number of replicas
+			_, err := p.tend(ctx, p.at(int32(p.set.nth(int32(k))))) //nolint:gosec // below the number of replicas, and of the range
 			return err
 		})
 	}
-	for o := p.set.start(); p.set.has(o); o++ {
+	for o := range p.set.ordinals() {
 		if s, err := p.tend(ctx, p.at(o)); s != settled || err != nil {
 			return s, err
 		}

@@ -238,3 +238,52 @@ func TestMissingPodsCostNoMemory(t *testing.T) {
 		})
 	}
 }
+
+func reserved(ordinals ...int32) func(*Set) { return func(s *Set) { s.Reserved = ordinals } }
+
+// Ordinals that are left out have no pods, and the range is longer by them (ID-2).
+func TestOrdinalsAreLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		rule, pods string
+		set        []func(*Set)
+		does       string
+		end        int64
+	}{
+		{"in the middle", "0 2 3", is(reserved(1)), "", 4},
+		{"two of them, and the last", "0 3 4", is(reserved(1, 2)), "", 5},
+		{"the one after the last becomes the last but one", "0 1 2", is(reserved(3)), "", 3},
+		{"below the start", "3 4 5", is(start(3), reserved(0, 1, 2)), "", 6},
+		{"the start", "4 5 6", is(start(3), reserved(3)), "", 7},
+		{"OR-8 one that is newly left out goes when its substitute is there", "0 1 2 3", is(reserved(1)), "-1", 4},
+		{"3335-08 the substitute comes first", "0 1 2", is(reserved(1)), "+3", 4},
+		{"PA-1 the same without an order", "0 1 2", is(reserved(1), parallel), "+3 -1", 4},
+		{"one that is no longer left out comes back before the last goes", "0 2 3", nil, "+1", 3},
+		{"MU-6 the highest is updated first", "0o 2o 3o", is(reserved(1)), "-3", 4},
+		{"MU-6 then the one below the gap", "0o 2o 4", is(reserved(1, 3)), "-2", 5},
+		{"MU-8 one at a time", "0o 2o 4", is(reserved(1, 3), parallel, traits(func(t *Traits) { t.OneAtATime = true })), "-2", 5},
+		{"ER-5 the canary is the last", "0o 2o 4o", is(reserved(1, 3), enforced), "-4", 5},
+		{"PT-4 a partition in the gap", "0o 2o 3", is(reserved(1), partition(1)), "-2", 4},
+		{"CP-6 claims of one that is left out go as when scaled", "0 1 2 3", is(reserved(1), claims("data"), retains("DR")), "update data-web-1 -1", 4},
+		{"nothing is wanted", "0", is(reserved(0, 1), replicas(0)), "-0", 0},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := play(t, c.pods, append(c.set, conditioned)...)
+			s.expect(c.does)
+			if got := s.set.end(); got != c.end {
+				t.Errorf("the range ends at %d, expected %d", got, c.end)
+			}
+		})
+	}
+	s := play(t, "", reserved(1, 3), conditioned)
+	if got, want := strings.Join(s.live(), " "), "+0 +2 +4"; got != want {
+		t.Errorf("got %q, expected %q", got, want)
+	}
+	if got := s.set.Status; got.Replicas != 3 || got.ReadyReplicas != 3 || *got.Ordinals != (Range{0, 5}) || s.condition(Progressing) != "False Complete: 3 of 3 pods are available" {
+		t.Errorf("%+v", got)
+	}
+	s = play(t, "0 1 2", reserved(1), conditioned)
+	s.pods["web-1"].OwnerReferences = nil
+	if did := s.sync(); strings.Contains(did, "adopt 1") || strings.Contains(did, "-1") {
+		t.Errorf("CL-6: an orphan that is left out: %q", did)
+	}
+}

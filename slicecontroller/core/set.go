@@ -1,6 +1,8 @@
 package core
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,6 +61,8 @@ type Traits struct {
 	CompleteEmpty bool
 	// CurrentStays never moves the current revision under OnDelete, as Kubernetes did before 1.37 (RV-9).
 	CurrentStays bool
+	// Reserved are the ordinals that the range leaves out, ascending and each once.
+	Reserved []int32
 	// Conditioned writes conditions into the status.
 	Conditioned bool
 	// RetainClaims keeps all claims, whatever the retention policy is (CP-14).
@@ -97,9 +101,47 @@ func (s *Set) replicas() int32 {
 	return *s.Spec.Replicas
 }
 
-// has reports whether an ordinal is in R, which is [k, k+N-1]. No other code defines the range.
+// nth returns the ordinal of R after n others, counted from 0: R has the first N ordinals from k on that are not
+// reserved. Without reserved ones it is [k, k+N-1]. No other code defines the range.
+func (s *Set) nth(n int32) int64 {
+	at := int64(s.start()) + int64(n)
+	for _, r := range s.Reserved {
+		if r >= s.start() && int64(r) <= at {
+			at++
+		}
+	}
+	return at
+}
+
+// end returns the ordinal after the last one of R.
+func (s *Set) end() int64 {
+	if s.replicas() == 0 {
+		return int64(s.start())
+	}
+	return s.nth(s.replicas()-1) + 1
+}
+
+// RangeOf returns the range [start, end) of a spec that leaves out ordinals.
+func RangeOf(spec appsv1.StatefulSetSpec, reserved []int32) (start, end int64) {
+	s := Set{Spec: spec, Traits: Traits{Reserved: slices.Compact(slices.Sorted(slices.Values(reserved)))}}
+	return int64(s.start()), s.end()
+}
+
+// ordinals iterates over R, ascending.
+func (s *Set) ordinals() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for o, end := int64(s.start()), s.end(); o < end; o++ {
+			if ordinal := int32(o); s.has(ordinal) && !yield(ordinal) { //nolint:gosec // below the end of R
+				return
+			}
+		}
+	}
+}
+
+// has reports whether an ordinal is in R.
 func (s *Set) has(ordinal int32) bool {
-	return ordinal >= s.start() && int64(ordinal) < int64(s.start())+int64(s.replicas())
+	_, left := slices.BinarySearch(s.Reserved, ordinal)
+	return ordinal >= s.start() && int64(ordinal) < s.end() && !left
 }
 
 // Has reports whether a pod of that name is in the range.

@@ -179,7 +179,7 @@ func (p *pass) at(ordinal int32) replica {
 
 // firstDown returns the lowest ordinal of the range that is missing or not available, or nil.
 func (p *pass) firstDown() *replica {
-	for o := p.set.start(); p.set.has(o); o++ {
+	for o := range p.set.ordinals() {
 		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
 			return &r
 		}

@@ -86,8 +86,11 @@ func (p *pass) within(down int, list []replica) []replica {
 // highest returns the pod to replace if there is no maxUnavailable: the highest ordinal that is due,
 // whatever its state, once all above it are available (MU-8).
 func (p *pass) highest() []replica {
-	for o := p.set.start() + p.set.replicas() - 1; p.set.has(o) && p.set.staged(o); o-- {
-		switch r := p.at(o); {
+	for n := p.set.replicas() - 1; n >= 0; n-- {
+		r := p.at(int32(p.set.nth(n))) //nolint:gosec // of the range
+		switch {
+		case !p.set.staged(r.ordinal):
+			return nil
 		case p.due(r):
 			return []replica{r}
 		case p.set.down(r.Pod, p.world.Now):
@@ -130,8 +133,11 @@ func (p *pass) canaryDown() bool {
 
 // canary returns the highest ordinal if it is staged, else nil.
 func (p *pass) canary() *replica {
-	last := p.set.start() + p.set.replicas() - 1
-	if p.set.replicas() == 0 || !p.set.staged(last) {
+	if p.set.replicas() == 0 {
+		return nil
+	}
+	last := int32(p.set.end() - 1) //nolint:gosec // of the range
+	if !p.set.staged(last) {
 		return nil
 	}
 	r := p.at(last)

@@ -59,13 +59,14 @@ func TestASliceIsTheSameAfterItWasAStatefulSet(t *testing.T) {
 		"a deadline":                 {ProgressDeadlineSeconds: &soon},
 		"a way back":                 {UpdateStrategy: UpdateStrategy{Type: RollingUpdate, RollingUpdate: &Rollout{OnFailure: Rollback}}},
 		"protected":                  {DeletionProtection: true},
+		"ordinals that are left out": {ReserveOrdinals: []int32{1, 3}},
 		"claims that grow":           {VolumeClaimUpdatePolicy: InPlace},
 		"evictions":                  {UpdateStrategy: UpdateStrategy{Evict: true}},
 		"one of the enforced update": {UpdateStrategy: UpdateStrategy{Type: EnforcedRollingUpdate, EnforcedRollingUpdate: &Rollout{OnFailure: Rollback}}},
 	} {
 		want := StatefulSetSlice{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"c": "d"}}, Spec: spec}
 		got := FromNative(want.DeepCopy().Native())
-		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.VolumeClaimUpdatePolicy != spec.VolumeClaimUpdatePolicy || got.Spec.DeletionProtection != spec.DeletionProtection || got.Spec.UpdateStrategy.Evict != spec.UpdateStrategy.Evict || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) {
+		if diff := cmp.Diff(want.ObjectMeta, got.ObjectMeta); diff != "" || got.Spec.Paused != spec.Paused || got.Spec.VolumeClaimUpdatePolicy != spec.VolumeClaimUpdatePolicy || got.Spec.DeletionProtection != spec.DeletionProtection || got.Spec.UpdateStrategy.Evict != spec.UpdateStrategy.Evict || got.Spec.UpdateStrategy.OnFailure() != spec.UpdateStrategy.OnFailure() || !cmp.Equal(got.Spec.ProgressDeadlineSeconds, spec.ProgressDeadlineSeconds) || !cmp.Equal(got.Spec.ReserveOrdinals, spec.ReserveOrdinals) {
 			t.Errorf("%s: %+v %s", name, got.Spec, diff)
 		}
 		if want.Native(); len(want.Annotations) != 1 {

@@ -18,6 +18,7 @@ type more struct {
 	OnFailure               OnFailure `json:"onFailure,omitempty"`
 	Evict                   bool      `json:"evict,omitempty"`
 	DeletionProtection      bool      `json:"deletionProtection,omitempty"`
+	ReserveOrdinals         []int32   `json:"reserveOrdinals,omitempty"`
 	// VolumeClaimUpdatePolicy is set if it is not the default.
 	VolumeClaimUpdatePolicy VolumeClaimUpdatePolicy `json:"volumeClaimUpdatePolicy,omitempty"`
 }
@@ -27,7 +28,7 @@ const usualDeadline = 600
 
 // noted returns the metadata of a slice as its StatefulSet has it.
 func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
-	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict, DeletionProtection: s.Spec.DeletionProtection}
+	m := more{Paused: s.Spec.Paused, Evict: s.Spec.UpdateStrategy.Evict, DeletionProtection: s.Spec.DeletionProtection, ReserveOrdinals: s.Spec.ReserveOrdinals}
 	if d := s.Spec.ProgressDeadlineSeconds; d != nil && *d != usualDeadline {
 		m.ProgressDeadlineSeconds = d
 	}
@@ -38,12 +39,9 @@ func (s *StatefulSetSlice) noted() metav1.ObjectMeta {
 		m.VolumeClaimUpdatePolicy = v
 	}
 	meta := s.ObjectMeta
-	if m == (more{}) {
-		return meta
-	}
 	raw, err := json.Marshal(m)
-	if err != nil {
-		return meta // never: m has only booleans, numbers and strings
+	if err != nil || string(raw) == "{}" { // there is no error: m has only booleans, numbers and strings
+		return meta
 	}
 	meta.Annotations = maps.Clone(meta.Annotations)
 	metav1.SetMetaDataAnnotation(&meta, More, string(raw))
@@ -59,7 +57,7 @@ func (s *StatefulSetSlice) heed() {
 	s.Annotations = maps.Clone(s.Annotations)
 	delete(s.Annotations, More)
 	s.Spec.Paused, s.Spec.ProgressDeadlineSeconds = m.Paused, m.ProgressDeadlineSeconds
-	s.Spec.VolumeClaimUpdatePolicy = m.VolumeClaimUpdatePolicy
+	s.Spec.VolumeClaimUpdatePolicy, s.Spec.ReserveOrdinals = m.VolumeClaimUpdatePolicy, m.ReserveOrdinals
 	s.Spec.UpdateStrategy.Evict, s.Spec.DeletionProtection = m.Evict, m.DeletionProtection
 	for _, rollout := range []*Rollout{s.Spec.UpdateStrategy.RollingUpdate, s.Spec.UpdateStrategy.EnforcedRollingUpdate} {
 		if rollout != nil {

@@ -72,7 +72,7 @@ type StatefulSetSliceList struct {
 }
 
 // StatefulSetSliceSpec is the specification of a StatefulSetSlice. It has the fields of an apps/v1
-// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals,
+// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals, reserveOrdinals,
 // template, updateStrategy, minReadySeconds, revisionHistoryLimit,
 // persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection,
 // volumeClaimUpdatePolicy, and parts of volumeClaimTemplates. Claim templates are compared by meaning:
@@ -87,7 +87,7 @@ type StatefulSetSliceList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests ? has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests && quantity(string(t.spec.resources.requests['storage'])).compareTo(quantity(string(o.spec.resources.requests['storage']))) >= 0 : !(has(o.spec.resources) && has(o.spec.resources.requests) && 'storage' in o.spec.resources.requests))))",message="the storage request of volumeClaimTemplates can only grow"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(oldSelf.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name && (has(t.spec.resources) && has(t.spec.resources.limits) && 'storage' in t.spec.resources.limits ? has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits && quantity(string(t.spec.resources.limits['storage'])).compareTo(quantity(string(o.spec.resources.limits['storage']))) == 0 : !(has(o.spec.resources) && has(o.spec.resources.limits) && 'storage' in o.spec.resources.limits))))",message="volumeClaimTemplates cannot be changed but for the storage request, the classes, labels and annotations"
 // +kubebuilder:validation:XValidation:rule="(has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0) || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",message="the selector is empty, and would select every pod of the namespace"
-// +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas <= 2147483648",message="the last ordinal is above 2147483647"
+// +kubebuilder:validation:XValidation:rule="(has(self.ordinals) ? self.ordinals.start : 0) + self.replicas + (has(self.reserveOrdinals) ? size(self.reserveOrdinals) : 0) <= 2147483648",message="the last ordinal is above 2147483647"
 type StatefulSetSliceSpec struct {
 	// replicas is the desired number of replicas of the template. Each replica has its own ordinal, and
 	// with it a consistent identity. Must not exceed 10000. Defaults to 1.
@@ -101,6 +101,16 @@ type StatefulSetSliceSpec struct {
 	// 0, and each further replica has the next ordinal.
 	// +optional
 	Ordinals *Ordinals `json:"ordinals,omitempty"`
+
+	// reserveOrdinals lists ordinals that the range leaves out. A listed ordinal has no pod: one that exists is
+	// deleted like a pod outside the range. The range becomes longer by each of them that lies within it, so
+	// that the slice still has spec.replicas pods. A slice that leaves out ordinals can neither be moved nor
+	// become a StatefulSet. By default no ordinal is left out.
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:Minimum=0
+	// +listType=set
+	// +optional
+	ReserveOrdinals []int32 `json:"reserveOrdinals,omitempty"`
 
 	// serviceName is the name of the headless Service that governs this slice and gives the pods their DNS
 	// names. The controller neither creates the Service nor checks that it exists.
@@ -190,7 +200,8 @@ type StatefulSetSliceSpec struct {
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
-// Ordinals describes the range of ordinals of a slice. Its length is spec.replicas.
+// Ordinals describes the range of ordinals of a slice. It has spec.replicas ordinals, and those that it leaves
+// out.
 type Ordinals struct {
 	// start is the ordinal of the first replica. Defaults to 0.
 	// +kubebuilder:default=0
@@ -353,8 +364,8 @@ type StatefulSetSliceStatus struct {
 	// differ from it. The progress deadline counts from this time.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// ordinals is the range that the controller has acted on. The numbers above count the pods of this
-	// range, and the pods that are leaving it.
+	// ordinals is the range that the controller has acted on, including the ordinals that it leaves out. The
+	// numbers above count the pods of this range, and the pods that are leaving it.
 	// +optional
 	Ordinals *Range `json:"ordinals,omitempty"`
 	// conditions represent the latest available observations of the slice's current state, by

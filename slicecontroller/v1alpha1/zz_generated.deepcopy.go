@@ -158,6 +158,11 @@ func (in *StatefulSetSliceSpec) DeepCopyInto(out *StatefulSetSliceSpec) {
 		*out = new(Ordinals)
 		**out = **in
 	}
+	if in.ReserveOrdinals != nil {
+		in, out := &in.ReserveOrdinals, &out.ReserveOrdinals
+		*out = make([]int32, len(*in))
+		copy(*out, *in)
+	}
 	if in.Selector != nil {
 		in, out := &in.Selector, &out.Selector
 		*out = new(v1.LabelSelector)

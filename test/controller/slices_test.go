@@ -108,6 +108,8 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		"  selector: {}":                                        "the selector is empty",
 		"  selector: {matchLabels: {}}":                         "the selector is empty",
 		"  ordinals: {start: -1}":                               "spec.ordinals.start",
+		"  reserveOrdinals: [-1]":                               "spec.reserveOrdinals",
+		"  reserveOrdinals: [1, 1]":                             "spec.reserveOrdinals",
 		"  minReadySeconds: -1":                                 "spec.minReadySeconds",
 		"  podManagementPolicy: Sometimes":                      "spec.podManagementPolicy",
 		"  updateStrategy: {type: Recreate}":                    "spec.updateStrategy.type",
@@ -163,8 +165,9 @@ func TestTheAPIServerTakesWhatCanBeMeant(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	for spec, want := range map[string]string{
-		"  minReadySeconds: 5":                                     `"minReadySeconds":5`,            // 2599-01
-		"  ordinals: {start: 7}":                                   `"ordinals":{"start":7}`,         // 3335-01
+		"  minReadySeconds: 5":                                     `"minReadySeconds":5`,    // 2599-01
+		"  ordinals: {start: 7}":                                   `"ordinals":{"start":7}`, // 3335-01
+		"  reserveOrdinals: [1, 4]":                                `"reserveOrdinals":[1,4]`,
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}":   `"maxUnavailable":2`,             // 961-01
 		"  updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}": `"maxUnavailable":"50%"`,         // 961-01
 		"  updateStrategy: {rollingUpdate: {partition: 0}}":        `"type":"RollingUpdate"`,         // 3541-03
@@ -240,6 +243,34 @@ func TestASliceKeepsItsRange(t *testing.T) {
 		o := s.slice(t)
 		return o.Status.ObservedGeneration == o.Generation && o.Status.Replicas == 1 && o.Status.AvailableReplicas == 1
 	})
+}
+
+// A pod whose ordinal is left out goes when its substitute is there, and the others stay (ID-2). What moves or adopts
+// a set refuses such a slice.
+func TestASliceLeavesOutOrdinals(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	if err := s.Create(t.Context(), s.written(t, "  replicas: 3\n  reserveOrdinals: [1]")); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "three pods", s.has("web-0", "web-2", "web-3"))
+	first := s.uids(t)
+	if err := s.patch(t.Context(), `{"reserveOrdinals":[1,2]}`); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "the next one instead", s.has("web-0", "web-3", "web-4"))
+	for _, pod := range []string{"web-0", "web-3"} {
+		if now := s.uids(t)[pod]; now != first[pod] {
+			t.Errorf("%s was made anew", pod)
+		}
+	}
+	s.until(t, "the status says so", func(context.Context) bool {
+		o := s.slice(t)
+		return o.Status.ObservedGeneration == o.Generation && o.Status.AvailableReplicas == 3 && *o.Status.Ordinals == (v1alpha1.Range{Start: 0, End: 5})
+	})
+	if out := (&hands{side: s, t: t}).run(1, "adopt", "stss/web", "--yes"); !strings.Contains(out, "leaves out ordinals (spec.reserveOrdinals)") {
+		t.Error(out)
+	}
 }
 
 func (s *side) uids(t *testing.T) map[string]string {

@@ -115,6 +115,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 1
+    - name: reserveOrdinals
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: associative
     - name: revisionHistoryLimit
       type:
         scalar: numeric

@@ -5,7 +5,8 @@ package v1alpha1
 // OrdinalsApplyConfiguration represents a declarative configuration of the Ordinals type for use
 // with apply.
 //
-// Ordinals describes the range of ordinals of a slice. Its length is spec.replicas.
+// Ordinals describes the range of ordinals of a slice. It has spec.replicas ordinals, and those that it leaves
+// out.
 type OrdinalsApplyConfiguration struct {
 	// start is the ordinal of the first replica. Defaults to 0.
 	Start *int32 `json:"start,omitempty"`

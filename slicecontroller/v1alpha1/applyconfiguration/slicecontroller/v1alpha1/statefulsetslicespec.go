@@ -13,7 +13,7 @@ import (
 // with apply.
 //
 // StatefulSetSliceSpec is the specification of a StatefulSetSlice. It has the fields of an apps/v1
-// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals,
+// StatefulSet, and some more. After creation, only these fields can be changed: replicas, ordinals, reserveOrdinals,
 // template, updateStrategy, minReadySeconds, revisionHistoryLimit,
 // persistentVolumeClaimRetentionPolicy, paused, progressDeadlineSeconds, deletionProtection,
 // volumeClaimUpdatePolicy, and parts of volumeClaimTemplates. Claim templates are compared by meaning:
@@ -25,6 +25,11 @@ type StatefulSetSliceSpecApplyConfiguration struct {
 	// ordinals controls the numbering of the replicas (KEP-3335). By default the first replica has ordinal
 	// 0, and each further replica has the next ordinal.
 	Ordinals *OrdinalsApplyConfiguration `json:"ordinals,omitempty"`
+	// reserveOrdinals lists ordinals that the range leaves out. A listed ordinal has no pod: one that exists is
+	// deleted like a pod outside the range. The range becomes longer by each of them that lies within it, so
+	// that the slice still has spec.replicas pods. A slice that leaves out ordinals can neither be moved nor
+	// become a StatefulSet. By default no ordinal is left out.
+	ReserveOrdinals []int32 `json:"reserveOrdinals,omitempty"`
 	// serviceName is the name of the headless Service that governs this slice and gives the pods their DNS
 	// names. The controller neither creates the Service nor checks that it exists.
 	ServiceName *string `json:"serviceName,omitempty"`
@@ -96,6 +101,16 @@ func (b *StatefulSetSliceSpecApplyConfiguration) WithReplicas(value int32) *Stat
 // If called multiple times, the Ordinals field is set to the value of the last call.
 func (b *StatefulSetSliceSpecApplyConfiguration) WithOrdinals(value *OrdinalsApplyConfiguration) *StatefulSetSliceSpecApplyConfiguration {
 	b.Ordinals = value
+	return b
+}
+
+// WithReserveOrdinals adds the given value to the ReserveOrdinals field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ReserveOrdinals field.
+func (b *StatefulSetSliceSpecApplyConfiguration) WithReserveOrdinals(values ...int32) *StatefulSetSliceSpecApplyConfiguration {
+	for i := range values {
+		b.ReserveOrdinals = append(b.ReserveOrdinals, values[i])
+	}
 	return b
 }
 

@@ -42,8 +42,8 @@ type StatefulSetSliceStatusApplyConfiguration struct {
 	// lastProgressTime is the time at which the slice last made progress towards its spec, or began to
 	// differ from it. The progress deadline counts from this time.
 	LastProgressTime *v1.Time `json:"lastProgressTime,omitempty"`
-	// ordinals is the range that the controller has acted on. The numbers above count the pods of this
-	// range, and the pods that are leaving it.
+	// ordinals is the range that the controller has acted on, including the ordinals that it leaves out. The
+	// numbers above count the pods of this range, and the pods that are leaving it.
 	Ordinals *RangeApplyConfiguration `json:"ordinals,omitempty"`
 	// conditions represent the latest available observations of the slice's current state, by
 	// the controller and by others.
