@@ -48,6 +48,16 @@ type Recent struct {
 	rosters map[ObjectKey]*roster
 	covered func(ObjectKey) bool
 	heard   map[plans.Side]time.Time
+	sent    int
+}
+
+// Sent returns how many writes were sent since it was called last, dry runs left out.
+func (r *Recent) Sent() int {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	n := r.sent
+	r.sent = 0
+	return n
 }
 
 type answer struct {
@@ -277,6 +287,9 @@ func (c recentClient) writes(o client.Object, dryRun []string, write func() (ans
 		_, err := write()
 		return err
 	}
+	c.recent.lock.Lock()
+	c.recent.sent++
+	c.recent.lock.Unlock()
 	t := c.keyOf(o) // before the answer fills in other fields
 	began := c.recent.forget(t)
 	answer, err := write()

@@ -36,18 +36,26 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	if d.Request != nil {
 		observed.Request = d.Request.ID
 	}
+	var changed []string
+	if direction != j.Observed.Direction {
+		changed = append(changed, plans.DirectionField)
+	}
+	if observed.Request != j.Observed.Request {
+		changed = append(changed, plans.RequestField)
+	}
+	out.By = d.Requesters(changed...)
 	if d.Request != nil && d.Request.RemoveNames && d.Request.ID != j.Observed.Request {
 		if err := KeepsNames(p, j); err != nil {
 			return out.refuse(observed, err)
 		}
-		out.Command = plans.Command{Direction: direction, RemoveNames: true, Observed: &observed}
+		out.Command = plans.Command{Direction: direction, By: out.By, RemoveNames: true, Observed: &observed}
 		return out
 	}
 	if observed.SameRequest(j.Observed) || j.Ended() {
 		out.RefusedID, out.Refused = notYet(later, j.Observed.RefusedID), cmp.Or(later, j.Observed.Refused)
 		return out
 	}
-	command := plans.Command{Direction: direction, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
+	command := plans.Command{Direction: direction, By: out.By, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
 	if d.Request != nil && d.Request.ID != j.Observed.Request {
 		command.SkipGates, command.Assurance, command.Limits = d.Request.SkipGates, d.Request.Assurance(), d.Request.Limits()
 	}

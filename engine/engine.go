@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -87,10 +88,12 @@ type Engine struct {
 	Gates *gates.Keeper
 	// Assurance is what the user vouches for when this process takes the plan over.
 	Assurance plans.Assurance
+	// Checks, if set, is what the checks before the first write have answered, for the timeline.
+	Checks *journal.Checked
 	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
 	Recent *clusters.Recent
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
-	Permit *Permit
+	Permit *wavelimit.Permit
 
 	plan  *plans.Plan
 	store *records.Store

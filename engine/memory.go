@@ -85,6 +85,9 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 // save writes the journal. After any error the journal is read again, since it may or
 // may not have been written.
 func (e *Engine) save(ctx context.Context) error {
+	if e.Now != nil {
+		e.journal.Timeline.Sent += e.Recent.Sent() + 1
+	}
 	version, err := e.store.Save(ctx, e.journal, e.version)
 	e.answered = err
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -43,6 +45,8 @@ type View struct {
 	// took from Tighten to Relax, in seconds.
 	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
 	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
+	// Budgets are the PodDisruptionBudgets of the two sides, as far as they exist and can be read.
+	Budgets []BudgetView `json:"budgets,omitempty"`
 	// Drains, while the plan rests and only nodes of one side can be drained, states which side that
 	// is and how to allow both.
 	Drains string `json:"drains,omitempty"`
@@ -83,6 +87,14 @@ func (v *View) Rests() bool {
 
 // Active reports whether a process continues the plan now.
 func (v *View) Active() bool { return v.Holder != "" && v.work }
+
+// BudgetView shows how many pods of a side may be evicted now.
+type BudgetView struct {
+	Side    plans.Side `json:"side"`
+	Name    string     `json:"name"`
+	MayGo   int32      `json:"mayGo"`
+	Healthy int32      `json:"healthy"`
+}
 
 // OrdinalView shows where one ordinal is.
 type OrdinalView struct {
@@ -137,6 +149,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		}
 	}
 	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
+	v.budgets(ctx, p, on, lost)
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
 }
@@ -174,9 +187,7 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, comm
 	if j.Overdue != "" {
 		v.OverdueID, v.Overdue = j.OverdueID, j.Overdue
 	}
-	if j.Blocked != "" || v.Holder == "" {
-		v.ReasonID, v.Reason = j.Why()
-	}
+	v.ReasonID, v.Reason = j.Shown(v.Holder)
 	if v.Reason == "" && asked.Refused != "" {
 		v.ReasonID, v.Reason = asked.RefusedID, asked.Refused
 	}
@@ -228,6 +239,18 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 	}
 	if len(v.Unseen) == 0 {
 		v.Unavailable = &down
+	}
+}
+
+// budgets reads how many pods may be evicted. A budget that cannot be read is left out: it is only shown.
+func (v *View) budgets(ctx context.Context, p *plans.Plan, on clusters.Clusters, lost map[plans.Side]error) {
+	for _, side := range plans.Sides() {
+		name, _ := p.BudgetOn(side)
+		var b policyv1.PodDisruptionBudget
+		if name == "" || lost[side] != nil || on[side].Get(ctx, client.ObjectKey{Namespace: p.On(side).Namespace, Name: name}, &b) != nil {
+			continue
+		}
+		v.Budgets = append(v.Budgets, BudgetView{Side: side, Name: name, MayGo: b.Status.DisruptionsAllowed, Healthy: b.Status.CurrentHealthy})
 	}
 }
 

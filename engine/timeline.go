@@ -18,7 +18,7 @@ import (
 
 // arrival returns what the timeline records of a wave, beside its times.
 func (e *Engine) arrival(j *journal.Journal, step plans.Step, observed plans.Observation) journal.Wave {
-	w := journal.Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To(), Epoch: e.epoch, By: e.Holder}
+	w := journal.Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To(), Epoch: e.epoch, By: e.Holder, Writes: e.Recent.Sent()}
 	for o := range step.Ordinals.All() {
 		nodes := [2]string{1: observed.Nodes[o]}
 		if f := j.Flight; f != nil && f.Ordinals == step.Ordinals {
@@ -44,6 +44,9 @@ func (e *Engine) requested(j *journal.Journal, w plans.Command) {
 	}
 	if j.Timeline.Begun == nil {
 		j.Timeline.Begun = &metav1.Time{Time: e.Now().UTC().Truncate(time.Second)}
+	}
+	if c := e.Checks; c != nil && !c.At.IsZero() {
+		j.Timeline.Checks = c
 	}
 	by := w.By
 	if by == "" && w.Observed != nil {

@@ -73,7 +73,7 @@ func life(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 	if err != nil {
 		return err
 	}
-	if what, asked := actionFor(p, j, said(j, d)); what == carry {
+	if what, asked := actionFor(p, j, h.said(j, d)); what == carry {
 		if err := h.guard(t.Context(), p); err != nil {
 			return err
 		}

@@ -16,13 +16,18 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// said returns what is declared of a plan. An object that cannot be read declares nothing (nil), and
+// said returns what is declared of a plan, and by whom. An object that cannot be read declares nothing (nil), and
 // neither does one that is being deleted before its plan was begun.
-func said(j *journal.Journal, d *records.Declared) *plans.Declaration {
-	if d == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
+func (h *Orchestrator) said(j *journal.Journal, d *records.Declared) *plans.Declaration {
+	if d == nil || d.Spec == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
 		return nil
 	}
-	return d.Spec
+	spec := *d.Spec
+	spec.By = map[string]string{}
+	for _, field := range []string{plans.ApprovalField, plans.DirectionField, plans.RequestField, plans.PausedField} {
+		spec.By[field] = d.Requester(field, h.Requesters)
+	}
+	return &spec
 }
 
 // hear records a pause and the refusal of a request in the journal: neither needs a process that takes
@@ -30,20 +35,23 @@ func said(j *journal.Journal, d *records.Declared) *plans.Declaration {
 // the older object therefore fails.
 func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *journal.Journal, d *records.Declared) (*journal.Journal, error) {
 	news := func(j *journal.Journal, d *records.Declared) bool {
-		s := said(j, d)
+		s := h.said(j, d)
 		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
 			return false
 		}
-		refuse := engine.ReadRequest(p, j, s).Refuse
+		asked := engine.ReadRequest(p, j, s)
 		pause := s.Paused != j.Observed.Paused && j.Outcome == ""
-		if refuse != nil {
+		if refuse := asked.Refuse; refuse != nil {
 			refuse.Paused = j.Observed.Paused
 			j.Observed = *refuse
+			j.Timeline.Record(h.Now(), journal.Event{Kind: journal.Requested, ID: asked.RefusedID, By: asked.By, What: "refused: " + asked.Refused})
 		}
 		if pause {
 			j.Paused, j.Observed.Paused = s.Paused, s.Paused
+			what := map[bool]string{true: "pause", false: "no pause any more"}[s.Paused]
+			j.Timeline.Record(h.Now(), journal.Event{Kind: journal.Requested, By: s.Requesters(plans.PausedField), What: what})
 		}
-		return refuse != nil || pause
+		return asked.Refuse != nil || pause
 	}
 	if trial := *j; !news(&trial, d) {
 		return j, nil
@@ -66,7 +74,7 @@ func (r *run) still(ctx context.Context, j *journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	if what, asked := actionFor(r.plan, j, said(j, d)); what != r.what || !asked.Command.Is(r.command) {
+	if what, asked := actionFor(r.plan, j, r.orchestrator.said(j, d)); what != r.what || !asked.Command.Is(r.command) {
 		return errOvertaken
 	}
 	if j.Epoch > 0 {
@@ -82,7 +90,7 @@ func (r *run) still(ctx context.Context, j *journal.Journal) error {
 // opened creates the journal of a plan that is approved and was never begun.
 func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
 	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
-	spec := said(nil, d)
+	spec := h.said(nil, d)
 	if spec == nil || spec.ApprovedHash != p.Hash {
 		return reconcile.Result{}, h.show(ctx, at.unapproved())
 	}
@@ -97,6 +105,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	j := journal.New(p)
 	j.Detached, j.Paused = true, spec.Paused
 	j.Observed = plans.Observed{Direction: plans.Move, Paused: spec.Paused}
+	j.Timeline.Record(h.Now(), journal.Event{Kind: journal.Requested, By: spec.Requesters(plans.ApprovalField), What: "approved the plan"})
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
 		at.wrong = err
 		return reconcile.Result{RequeueAfter: mirrorRetryInterval}, h.show(ctx, at)

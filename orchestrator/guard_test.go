@@ -67,7 +67,7 @@ func TestWhatIsUnderWayIsNotDeletedFromUnderIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if what, _ := actionFor(p, j, said(j, d)); what != c.begun {
+		if what, _ := actionFor(p, j, h.said(j, d)); what != c.begun {
 			t.Errorf("%s: %q is to be done, expected %q", name, what, c.begun)
 		}
 		shown := shows(frontStatus{}, standing{name: p.Name, declared: d, plan: p, journal: j}, metav1.Now())

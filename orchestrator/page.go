@@ -103,6 +103,7 @@ func (h *Orchestrator) servePage(address, certDir string) manager.RunnableFunc {
 		if err != nil {
 			return fmt.Errorf("dashboard: %w", err)
 		}
+		log.Log.WithName("dashboard").Info("serving the page of all plans", "address", l.Addr().String())
 		return h.pages(ctx, tls.NewListener(l, verified))
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -45,7 +46,7 @@ type Orchestrator struct {
 	// notices is nil where there is no receiver.
 	notices *notices
 	// checks limits how many plans are checked for the first time at once.
-	checks *engine.WaveLimiter
+	checks *wavelimit.Limiter
 }
 
 // maxConcurrentChecks is how many plans are checked at once per cluster. The checks of many plans take
@@ -67,14 +68,16 @@ type Setup struct {
 	Dead   func(holder string) bool
 	Now    func() time.Time
 	// Slots limits how many waves are under way at once.
-	Slots *engine.WaveLimiter
+	Slots *wavelimit.Limiter
 	// StepTimeout is the StepTimeout of Options.
 	StepTimeout time.Duration
 	// MaxPlans is how many plans may be under way in this process at once; 0 means no limit.
 	MaxPlans int
 	// ForgetAfter is how long the record of an ended plan is kept; 0 means for ever.
 	ForgetAfter time.Duration
-	Events      record.EventRecorder
+	// Requesters reports that admission writes down who has set each request of a StatefulSetMigration.
+	Requesters bool
+	Events     record.EventRecorder
 	// Board has the rows of the page of all plans.
 	Board  *dashboard.Board
 	gauges *gauges
@@ -99,7 +102,7 @@ func New(s Setup) *Orchestrator {
 	return &Orchestrator{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
 		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
-		checks: engine.NewWaveLimiter(maxConcurrentChecks),
+		checks: wavelimit.New(maxConcurrentChecks),
 	}
 }
 
@@ -177,7 +180,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if j, err = h.hear(ctx, p, j, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	spec := said(j, d)
+	spec := h.said(j, d)
 	state := records.State(p, j, holder)
 	h.gauges.plan(p, j, state, holder, h.Holder)
 	what, asked := actionFor(p, j, spec)

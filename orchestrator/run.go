@@ -171,6 +171,7 @@ func (r *run) do(ctx context.Context) error {
 		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
 			return engine.ErrStopped
 		}
+		c.Checks = &journal.Checked{}
 		c.Ready = func(ctx context.Context) (*runner.Barred, error) {
 			defer turn.Release()
 			return r.ready(ctx, c)
@@ -350,6 +351,7 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (*runner.Barred, error
 	if err != nil {
 		return nil, err
 	}
+	*c.Checks = report.Answers(r.orchestrator.Now())
 	failed := report.Failed()
 	if len(failed) == 0 {
 		return nil, nil

@@ -33,7 +33,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/dashboard"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -56,6 +56,8 @@ type Options struct {
 	// MaxPlans and ForgetAfter are those of Setup.
 	MaxPlans    int
 	ForgetAfter time.Duration
+	// Requesters is that of Setup.
+	Requesters bool
 	// Agent is the user agent that the process sends to API servers.
 	Agent string
 	// Version is the version of the program.
@@ -160,7 +162,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: engine.NewWaveLimiter(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter,
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: wavelimit.New(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter, Requesters: o.Requesters,
 		Board: dashboard.NewBoard(), Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil

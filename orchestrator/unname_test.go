@@ -56,7 +56,7 @@ func TestNamesGoByTheOrchestrator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, asked := actionFor(p, j, said(j, d))
+		_, asked := actionFor(p, j, h.said(j, d))
 		r := &run{orchestrator: h, plan: p, what: unname, command: asked.Command}
 		ask(c.asks)
 		named := *p

@@ -32,6 +32,27 @@ type Declaration struct {
 	ApprovedHash string `json:"approvedHash,omitempty"`
 	// Request is a one-time request.
 	Request *Request `json:"request,omitempty"`
+	// By says who has set each of the Requests, for reports.
+	By map[string]string `json:"-"`
+}
+
+// The fields of a Declaration that are requests.
+const (
+	ApprovalField  = "approvedHash"
+	DirectionField = "direction"
+	RequestField   = "request"
+	PausedField    = "paused"
+)
+
+// Requesters returns who has set the fields, each user once.
+func (d *Declaration) Requesters(fields ...string) string {
+	var out []string
+	for _, f := range fields {
+		if by := d.By[f]; by != "" && !slices.Contains(out, by) {
+			out = append(out, by)
+		}
+	}
+	return strings.Join(out, " and ")
 }
 
 // Request is done once for every ID. It resumes a plan that is blocked, split, or paused by PauseAfter.

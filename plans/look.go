@@ -85,7 +85,7 @@ type Observation struct {
 	Span Span
 	// Idle, with During, reports that the wait is for a node, a disk or the application, and not for
 	// the controllers of a cluster. An orchestrator then lets a wave of another plan
-	// start (`engine/wavelimiter.go`).
+	// start (`engine/wavelimit`).
 	Idle bool
 	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
 	Nodes map[int32]string

@@ -1,23 +1,16 @@
 package plans
 
 import (
-	"encoding/json"
+	"bytes"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Writer returns the manager that last wrote a field, from the object's managedFields, so that the
 // user knows whom to ask. path is the field's path, such as spec, replicas.
 func Writer(o metav1.Object, path ...string) string {
-	var last *metav1.ManagedFieldsEntry
-	for i, e := range o.GetManagedFields() {
-		if e.FieldsV1 == nil || !Owns(e.FieldsV1.GetRawBytes(), path) {
-			continue
-		}
-		if last == nil || e.Time != nil && last.Time != nil && last.Time.Before(e.Time) {
-			last = &o.GetManagedFields()[i]
-		}
-	}
+	last := lastWriter(o, path)
 	if last == nil {
 		return "an unknown client"
 	}
@@ -31,18 +24,39 @@ func Writer(o metav1.Object, path ...string) string {
 	return out + ")"
 }
 
-// Owns reports whether a manager owns a field, by its entry of managedFields.
-func Owns(raw []byte, path []string) bool {
-	var fields map[string]json.RawMessage
-	for _, p := range path {
-		if json.Unmarshal(raw, &fields) != nil {
-			return false
-		}
-		next, ok := fields["f:"+p]
-		if !ok {
-			return false
-		}
-		raw, fields = next, nil
+// Manager returns only the name of that manager, which is what a client says of itself; "" if none is known.
+func Manager(o metav1.Object, path ...string) string {
+	if last := lastWriter(o, path); last != nil {
+		return last.Manager
 	}
-	return true
+	return ""
+}
+
+func lastWriter(o metav1.Object, path []string) *metav1.ManagedFieldsEntry {
+	var last *metav1.ManagedFieldsEntry
+	for i, e := range o.GetManagedFields() {
+		if e.FieldsV1 == nil || !Owns(e.FieldsV1.GetRawBytes(), path) {
+			continue
+		}
+		if last == nil || e.Time != nil && last.Time != nil && last.Time.Before(e.Time) {
+			last = &o.GetManagedFields()[i]
+		}
+	}
+	return last
+}
+
+// Owns reports whether a manager owns a field or a part of it, by its entry of managedFields.
+func Owns(raw []byte, path []string) bool {
+	fields := &fieldpath.Set{}
+	if len(path) == 0 || fields.FromJSON(bytes.NewReader(raw)) != nil {
+		return false
+	}
+	for k, name := range path {
+		at := fieldpath.PathElement{FieldName: &name}
+		if k == len(path)-1 && fields.Members.Has(at) {
+			return true
+		}
+		fields = fields.WithPrefix(at)
+	}
+	return !fields.Empty()
 }

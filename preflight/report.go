@@ -3,8 +3,12 @@ package preflight
 import (
 	"fmt"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 )
@@ -50,6 +54,20 @@ func (r *Report) findings(l check.Level) []check.Finding {
 			if f.Level == l && !f.Ignored {
 				out = append(out, f)
 			}
+		}
+	}
+	return out
+}
+
+// Answers returns what is kept of a report: what passed, and what was found, each in one line.
+func (r *Report) Answers(at time.Time) journal.Checked {
+	out := journal.Checked{At: metav1.Time{Time: at.UTC().Truncate(time.Second)}}
+	for _, c := range r.Checks {
+		if len(c.Findings) == 0 {
+			out.Passed = append(out.Passed, c.Name)
+		}
+		for _, f := range c.Findings {
+			out.Add(journal.Found{Check: c.Name, What: f.String(), Ignored: f.Ignored})
 		}
 	}
 	return out

@@ -70,6 +70,27 @@ func DeclaredIn(o *unstructured.Unstructured) *Declared {
 	return d
 }
 
+// RequesterAnnotation returns the annotation in which admission writes down who has set a request.
+func RequesterAnnotation(field string) string {
+	if field == plans.ApprovalField {
+		field = "approved-hash"
+	}
+	return "stsmigrate.dev/" + field + "-by"
+}
+
+// Requester returns who has set a request. If admission writes that down, it is the user as the API server names
+// them. Otherwise it is the program that the client has claimed to be.
+func (d *Declared) Requester(field string, written bool) string {
+	if user := d.Object.GetAnnotations()[RequesterAnnotation(field)]; written && user != "" {
+		return user
+	}
+	by := plans.DeclarationKind + " " + d.Object.GetName()
+	if program := plans.Manager(d.Object, "spec", field); program != "" {
+		by += " (claimed: " + program + ")"
+	}
+	return by
+}
+
 // Over reports whether the plan of the object has ended, by its status.
 func (d *Declared) Over() bool {
 	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")

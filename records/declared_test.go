@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -32,5 +33,31 @@ func TestARequestChangesNothingOfAnotherPlan(t *testing.T) {
 	}
 	if d, err := ReadDeclared(t.Context(), home, "mall", "web"); err != nil || !d.Spec.Paused {
 		t.Errorf("declared is %+v, %v", d, err)
+	}
+}
+
+// An annotation that any client can set names a user only where admission writes it. Elsewhere what is said of a
+// requester is marked as their own claim.
+func TestARequesterIsNamedOnlyIfAdmissionNamesThem(t *testing.T) {
+	o := NewDeclared("mall", "web")
+	o.SetAnnotations(map[string]string{"stsmigrate.dev/direction-by": "anna"})
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:direction":{},"f:request":{"f:id":{}}}}`)},
+	}})
+	d := &Declared{Object: o}
+	for _, c := range []struct {
+		field   string
+		written bool
+		want    string
+	}{
+		{plans.DirectionField, true, "anna"},
+		{plans.DirectionField, false, "StatefulSetMigration web (claimed: kubectl-edit)"},
+		{plans.RequestField, true, "StatefulSetMigration web (claimed: kubectl-edit)"},
+		{plans.PausedField, true, "StatefulSetMigration web"},
+	} {
+		if got := d.Requester(c.field, c.written); got != c.want {
+			t.Errorf("%s, written by admission: %t: %q, expected %q", c.field, c.written, got, c.want)
+		}
 	}
 }

@@ -61,6 +61,9 @@ func (s *Store) Offload(ctx context.Context, p *plans.Plan, t journal.Timeline) 
 // Timeline returns the whole timeline of a plan: the stored entries, and those of its journal. If the stored entries
 // cannot be read, it returns those of the journal, and an error.
 func (s *Store) Timeline(ctx context.Context, p *plans.Plan, j *journal.Journal) (journal.Timeline, error) {
+	if !j.Timeline.Stored {
+		return j.Timeline, nil
+	}
 	have, _, err := s.stored(ctx, p)
 	if err != nil {
 		return j.Timeline, err

@@ -27,6 +27,7 @@ func TestATimelineIsStoredBesideTheJournal(t *testing.T) {
 	home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
 	store, j := NewStore(home, "mall", "web"), journal.New(p)
 	j.Timeline = arrivedAt(p, 30)
+	j.Timeline.Stored = true
 	for range 2 {
 		for _, seq := range []int{10, 20} {
 			if err := store.Offload(t.Context(), p, arrivedAt(p, seq)); err != nil {
@@ -40,15 +41,22 @@ func TestATimelineIsStoredBesideTheJournal(t *testing.T) {
 	}
 	// That of an earlier plan of the same name is not shown, and is replaced.
 	next := planstest.Named(t, "xyz")
-	if got, err := store.Timeline(t.Context(), next, journal.New(next)); err != nil || len(got.Waves) > 0 {
+	if got, err := store.Timeline(t.Context(), next, emptied(next)); err != nil || len(got.Waves) > 0 {
 		t.Errorf("another plan has %+v: %v", got, err)
 	}
 	if err := store.Offload(t.Context(), next, arrivedAt(next, 5)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := store.Timeline(t.Context(), next, journal.New(next)); len(got.Waves) != 1 {
+	if got, _ := store.Timeline(t.Context(), next, emptied(next)); len(got.Waves) != 1 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// emptied returns a journal whose timeline is stored.
+func emptied(p *plans.Plan) *journal.Journal {
+	j := journal.New(p)
+	j.Timeline.Stored = true
+	return j
 }
 
 // What others have put in the place of a timeline is left alone, by those who write it and by those who delete it.
@@ -66,6 +74,10 @@ func TestAStrangeTimelineIsLeftAlone(t *testing.T) {
 		home := fake.NewClientBuilder().WithObjects(strange).Build()
 		store, j := NewStore(home, "mall", "web"), journal.New(p)
 		j.Timeline = arrivedAt(p, 30)
+		if got, err := store.Timeline(t.Context(), p, j); err != nil || len(got.Waves) != 1 {
+			t.Errorf("%s: of a journal that has everything: %+v, %v", name, got, err)
+		}
+		j.Timeline.Stored = true
 		if err := store.Offload(t.Context(), p, j.Timeline); !errors.As(err, new(ErrUnreadable)) {
 			t.Errorf("%s: %v", name, err)
 		}

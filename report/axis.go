@@ -1,9 +1,10 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // axis maps times to positions. A time in which no ordinal was away, such as a pause over night, is drawn as a short
@@ -134,24 +135,8 @@ func (a *axis) gaps() []tick {
 	var out []tick
 	for k, p := range a.parts {
 		if k > 0 {
-			out = append(out, tick{(a.parts[k-1].right + p.left) / 2, brief(p.skipped)})
+			out = append(out, tick{(a.parts[k-1].right + p.left) / 2, plans.Brief(p.skipped)})
 		}
 	}
 	return out
-}
-
-// brief returns a duration for people: "850 ms", "12 s", "5 min", "3.5 h".
-func brief(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%.0f min", d.Minutes())
-	default:
-		return fmt.Sprintf("%.1f h", d.Hours())
-	}
 }

@@ -32,7 +32,7 @@ func (r *Report) WriteHTML(w io.Writer) error { return r.execute(w, "page.html.t
 func (r *Report) WriteSVG(w io.Writer) error { return r.execute(w, "moves.svg.tmpl") }
 
 func (r *Report) execute(w io.Writer, name string) error {
-	t, err := template.New(name).Funcs(template.FuncMap{"brief": func(s float64) string { return brief(time.Duration(s * float64(time.Second))) }, "when": when, "join": join}).ParseFS(templates, "*.tmpl")
+	t, err := template.New(name).Funcs(template.FuncMap{"brief": func(s float64) string { return plans.Brief(time.Duration(s * float64(time.Second))) }, "when": when, "join": join}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,7 @@ type drawing struct {
 	*Report
 	Text          string // of the plan
 	Order         []plans.Span
+	Sides         []plans.Side
 	Width, Right  float64
 	Labels        float64
 	High, Base    float64
@@ -120,7 +121,7 @@ type legend struct {
 
 // drawn computes the pictures: one row for each ordinal, and how many ordinals were away.
 func (r *Report) drawn() drawing {
-	d := drawing{Report: r, Text: r.text, Width: width, Labels: labels, Right: width - 8, Order: plans.Spans(), State: state(r)}
+	d := drawing{Report: r, Text: r.text, Width: width, Labels: labels, Right: width - 8, Order: plans.Spans(), Sides: plans.Sides(), State: state(r)}
 	rows := r.rows()
 	d.Row = min(rowHigh, max(leastHigh, mostHigh/float64(max(len(rows), 1))))
 	d.Base = d.Row * float64(len(rows))
@@ -184,14 +185,14 @@ func bars(a *axis, w Wave, ordinal int32, y, high float64) []bar {
 		if from, until := a.at(at), a.at(next); until-from >= 0.2 {
 			out = append(out, bar{
 				labels + from, y + high*0.12, until - from, high * 0.76, string(s),
-				fmt.Sprintf("ordinal %d to the %s: %s %s, from %s", ordinal, w.To, meaning(s), brief(next.Sub(at)), at.UTC().Format("15:04:05.000")),
+				fmt.Sprintf("ordinal %d to the %s: %s %s, from %s", ordinal, w.To, meaning(s), plans.Brief(next.Sub(at)), at.UTC().Format("15:04:05.000")),
 			})
 		}
 		at = next
 	}
 	if len(out) == 0 {
 		x := min(a.at(w.Left.Time), a.width-1)
-		out = append(out, bar{labels + x, y + high*0.12, 1, high * 0.76, string(plans.Starting), fmt.Sprintf("ordinal %d to the %s: %s away, from %s", ordinal, w.To, brief(w.away()), w.Left.UTC().Format("15:04:05.000"))})
+		out = append(out, bar{labels + x, y + high*0.12, 1, high * 0.76, string(plans.Starting), fmt.Sprintf("ordinal %d to the %s: %s away, from %s", ordinal, w.To, plans.Brief(w.away()), w.Left.UTC().Format("15:04:05.000"))})
 	}
 	return out
 }

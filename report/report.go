@@ -42,6 +42,10 @@ type Report struct {
 	Ignored []string `json:"ignored,omitempty"`
 	Vouched []string `json:"vouched,omitempty"`
 	Waves   []Wave   `json:"waves"`
+	// Checks is what the checks before the first write have answered.
+	Checks *journal.Checked `json:"checks,omitempty"`
+	// Writes counts what was sent for the waves that have arrived.
+	Writes int `json:"writes,omitempty"`
 	// Away is how many ordinals were between the sides, from each time on. Peak is the largest of these numbers.
 	Away []Level `json:"away"`
 	Peak int32   `json:"peak"`
@@ -72,6 +76,10 @@ type Wave struct {
 	// From and Onto are the nodes that the pods have left and reached, by the order of the ordinals.
 	From []string `json:"from,omitempty"`
 	Onto []string `json:"onto,omitempty"`
+	// Writes counts what was sent to both API servers since the wave before.
+	Writes int `json:"writes,omitempty"`
+	// Budgets is what the budget of each side said while the wave was away, on the way to the destination.
+	Budgets map[plans.Side]string `json:"budgets,omitempty"`
 	// Process has seen it arrive, in this epoch.
 	Process string `json:"process,omitempty"`
 	Epoch   int64  `json:"epoch"`
@@ -109,6 +117,10 @@ func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error
 	if w, away := underWay(p, j, now); away {
 		r.Waves = append(r.Waves, w)
 	}
+	r.Checks = whole.Checks
+	for _, w := range r.Waves {
+		r.Writes += w.Writes
+	}
 	r.Away = levels(r.Waves)
 	for _, l := range r.Away {
 		r.Peak = max(r.Peak, l.Count)
@@ -126,7 +138,10 @@ func waveOf(p *plans.Plan, w journal.Wave) Wave {
 	arrived := metav1.NewMicroTime(w.Arrived())
 	out := Wave{
 		Pods: p.Pods(w.Ordinals), Ordinals: slices.Collect(w.Ordinals.All()), To: w.To, Left: w.Left, Arrived: &arrived,
-		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch,
+		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch, Writes: w.Writes,
+	}
+	if w.To == plans.Destination {
+		out.Budgets = preview.Budgets(p, w.Ordinals)
 	}
 	for _, s := range plans.Spans() {
 		out.Seconds[s] = w.Span(s).Seconds()

@@ -38,9 +38,11 @@ func moved(t *testing.T) (*plans.Plan, *journal.Journal, journal.Timeline) {
 	wave := func(seq int, ordinal int32, to plans.Side, at time.Duration) {
 		whole.Waves = append(whole.Waves, journal.Wave{
 			Seq: seq, Ordinals: plans.Slice{Start: ordinal, Replicas: 1}, To: to, Left: metav1.NewMicroTime(start.Add(at)),
-			Took: []float64{4, 0.2, 0.1, 1, 6}, Nodes: [][2]string{{"node-a", "node-b"}}, Epoch: 1, By: "host/1",
+			Took: []float64{4, 0.2, 0.1, 1, 6}, Nodes: [][2]string{{"node-a", "node-b"}}, Epoch: 1, By: "host/1", Writes: 14,
 		})
 	}
+	whole.Checks = &journal.Checked{At: metav1.Time{Time: start}, Passed: []string{"kubernetes", "quota"}}
+	whole.Checks.Add(journal.Found{Check: "images", What: `image <b>web</b>:latest may differ`, Ignored: true})
 	wave(9, 4, plans.Destination, 10*time.Second)
 	wave(17, 3, plans.Destination, 8*time.Hour)
 	wave(25, 2, plans.Destination, 8*time.Hour+5*time.Second)
@@ -111,7 +113,7 @@ func TestThePageStandsAlone(t *testing.T) {
 			t.Errorf("the page has %s", never)
 		}
 	}
-	for _, want := range []string{"anna", "ben", "vouched: node n1 is gone", "&lt;script&gt;", "Content-Security-Policy", "2026-01-01 22:00:10.000 UTC", "still away"} {
+	for _, want := range []string{"anna", "ben", "vouched: node n1 is gone", "&lt;script&gt;", "Content-Security-Policy", "2026-01-01 22:00:10.000 UTC", "still away", "2 checks passed", "image &lt;b&gt;web&lt;/b&gt;:latest may differ", "accepted with --ignore", "56 writes were sent", "<td>web-4</td><td>minAvailable "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -130,7 +132,7 @@ func TestThePictureOfAMove(t *testing.T) {
 		t.Error(err)
 	}
 	d := r.drawn()
-	if len(d.Gaps) != 1 || d.Gaps[0].Text != "8.0 h" || len(d.Names) != 4 {
+	if len(d.Gaps) != 1 || d.Gaps[0].Text != "7h59m" || len(d.Names) != 4 {
 		t.Errorf("gaps %v, names %v", d.Gaps, d.Names)
 	}
 	for _, x := range d.Bars {

@@ -67,7 +67,7 @@ func (m Migration) head(width int, style Style) []string {
 	}
 	times := []string{done, named("elapsed ", m.Elapsed())}
 	if left := m.TimeLeft(); left > 0 {
-		times = append(times, fmt.Sprintf("about %s left (usually %s per wave)", Brief(left), Brief(m.Usual.Total())))
+		times = append(times, fmt.Sprintf("about %s left (usually %s per wave)", plans.Brief(left), plans.Brief(m.Usual.Total())))
 	}
 	bar := style.progress(m.Arrived, len(m.Ordinals), min(max(width/4, 3), 30))
 	return append(out, flow(append([]string{bar}, times...), width)...)
@@ -78,7 +78,7 @@ func named(name string, d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
-	return name + Brief(d)
+	return name + plans.Brief(d)
 }
 
 // columns are the widths of the table's columns; 0 for one that is left out.
@@ -174,7 +174,7 @@ func (m Migration) line(r row, c columns, whole time.Duration, style Style) stri
 		cells = append(cells, cell(named("", spans.Total()), c.total))
 	}
 	if c.since > 0 && !r.Since.IsZero() {
-		cells = append(cells, cell(Brief(m.Now.Sub(r.Since)), c.since))
+		cells = append(cells, cell(plans.Brief(m.Now.Sub(r.Since)), c.since))
 	}
 	return strings.Join(cells, strings.Repeat(" ", gap))
 }
@@ -186,11 +186,14 @@ func (m Migration) foot(width int, style Style) []string {
 		out = append(out, m.why(width, maxText, style)...)
 	}
 	budgets := []string{}
+	for _, b := range m.Budgets {
+		budgets = append(budgets, fmt.Sprintf("%s %d of %d may go", b.Side, b.MayGo, b.Healthy))
+	}
 	if !m.TightSince.IsZero() {
-		budgets = append(budgets, "tight for "+Brief(m.Now.Sub(m.TightSince)))
+		budgets = append(budgets, "tight for "+plans.Brief(m.Now.Sub(m.TightSince)))
 	}
 	if m.TightLongest > 0 {
-		budgets = append(budgets, "tight for at most "+Brief(m.TightLongest)+" per wave")
+		budgets = append(budgets, "tight for at most "+plans.Brief(m.TightLongest)+" per wave")
 	}
 	if len(budgets) > 0 {
 		out = append(out, sentence("budgets", strings.Join(budgets, ", "), width, maxText)...)
@@ -221,9 +224,9 @@ func (w Wait) text(now time.Time) string {
 	if w.Since.IsZero() {
 		return text
 	}
-	text += " (" + Brief(now.Sub(w.Since))
+	text += " (" + plans.Brief(now.Sub(w.Since))
 	if w.Usual > 0 {
-		text += ", usually " + Brief(w.Usual)
+		text += ", usually " + plans.Brief(w.Usual)
 	}
 	return text + ")"
 }

@@ -37,6 +37,8 @@ type Migration struct {
 	// Unavailable is how many ordinals are available on neither side; nil if that is not known.
 	Unavailable    *int32
 	MaxUnavailable int32
+	// Budgets are those of both sides, as far as they were read.
+	Budgets []Budget
 	// TightSince is set while the budgets are tight. TightLongest is the longest time that they were.
 	TightSince   time.Time
 	TightLongest time.Duration
@@ -74,6 +76,13 @@ type Wait struct {
 	// Since is when the wait began, and Usual how long such a wait takes.
 	Since time.Time
 	Usual time.Duration
+}
+
+// Budget is the PodDisruptionBudget of a side.
+type Budget struct {
+	Side string
+	// MayGo is how many pods may be evicted now, of the healthy ones.
+	MayGo, Healthy int32
 }
 
 // Fact is a line of its own.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/adoption"
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -32,9 +33,14 @@ from before the first write until the end; the same command continues after an i
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return a.adopt(ctx, at, adoption.Adoption{On: at.Client, Set: set})
+			on := at.Client
+			if a.dryRun == "server" {
+				on = client.NewDryRunClient(on)
+			}
+			return a.adopt(ctx, at, adoption.Adoption{On: on, Set: set})
 		},
 	}
+	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the controllers")
 	return cmd
@@ -84,7 +90,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 
 // writeAdoption asks for confirmation once, and writes.
 func (a *app) writeAdoption(ctx context.Context, at *reach.End, what adoption.Adoption, s plans.Observation) error {
-	if err := a.confirm(fmt.Sprintf("Turn %s/%s into the other kind? Its pods stay.", at.Namespace, what.Set.Name)); err != nil {
+	if err := a.agree(fmt.Sprintf("Turn %s/%s into the other kind? Its pods stay.", at.Namespace, what.Set.Name)); err != nil {
 		return err
 	}
 	a.yes = true
@@ -92,5 +98,5 @@ func (a *app) writeAdoption(ctx context.Context, at *reach.End, what adoption.Ad
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%s: %w; the same command continues", s.Reason, err)
 	}
-	return nil
+	return a.undone() // the writes after the first one need it
 }

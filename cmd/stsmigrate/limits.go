@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -91,9 +92,11 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	} else {
 		question += findings.Warnings(report, a.width())
 	}
+	answers := report.Answers(a.now())
+	planned.Timeline.Checks = &answers
 	if a.dryRun == "server" {
 		fmt.Fprintln(a.Out, question)
-		return route, dried(ctx, t, planned)
+		return route, a.dried(ctx, t, on)
 	}
 	if err := a.confirm(question + "\nCarry this out?"); err != nil {
 		return route, err
@@ -107,12 +110,12 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	return route, take(ctx, t, route)
 }
 
-// dried sends the first write of a plan as a dry run, and ends the command.
-func dried(ctx context.Context, t *reach.Target, planned *journal.Journal) error {
-	if err := t.Store.Try(ctx, t.Plan, planned); err != nil {
+// dried sends the writes of a plan as dry runs, as far as that can be done before it begins, and ends the command.
+func (a *app) dried(ctx context.Context, t *reach.Target, on clusters.Clusters) error {
+	if err := a.rehearse(ctx, t.Plan, t.Home.Client, t.Home.Namespace, on); err != nil {
 		return err
 	}
-	return exitCode{code: exitDone, message: "dry run: the API server accepts the plan and its journal, and nothing was written"}
+	return exitCode{code: exitDone, message: "dry run: nothing was written"}
 }
 
 // take records how far a Move goes.

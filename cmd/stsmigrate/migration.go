@@ -17,6 +17,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
+// dry returns the target of a command whose every write can be a dry run. With --dry-run=server they all are.
+func (a *app) dry(t *reach.Target) *reach.Target {
+	if a.dryRun == "server" {
+		return t.Dry()
+	}
+	return t
+}
+
+// agree asks for confirmation of writes that --dry-run=server sends as dry runs, and so does not ask about.
+func (a *app) agree(question string) error {
+	if a.dryRun == "server" {
+		return nil
+	}
+	return a.confirm(question)
+}
+
+// undone ends a command that has sent dry runs.
+func (a *app) undone() error {
+	if a.dryRun == "server" {
+		return exitCode{code: exitDone, message: "dry run: the API server accepts it, and nothing was stored"}
+	}
+	return nil
+}
+
 // dryRunFlag adds --dry-run, with the values that a command knows.
 func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "none", "what to write: "+strings.Join(known, ", ")+". client asks nothing and stops before the first write; server has the API server check that write, and store nothing")

@@ -37,6 +37,12 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if remove && watch {
 				return errors.New("say -w or --remove, not both")
 			}
+			if watch && a.dryRun == "client" {
+				return errors.New("--dry-run is for --remove: -w writes what the pods need, for as long as it runs")
+			}
+			if err := a.knownOutput(); err != nil {
+				return err
+			}
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -50,12 +56,13 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if watch {
 				return a.keepNames(cmd.Context(), t)
 			}
-			_, err = fmt.Fprint(a.Out, preview.RenderNames(t.Plan))
-			return err
+			return a.print(preview.NamesOf(t.Plan), func() string { return preview.RenderNames(t.Plan) })
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep the names answered until interrupted")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take away the names that finalize kept")
+	a.outputFlag(cmd)
+	a.dryRunFlag(cmd, "none", "client")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -15,20 +15,25 @@ import (
 )
 
 func (a *app) pauseCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "pause PLAN", Short: "Stop a plan where no ordinal is in flight", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if err := pause(cmd.Context(), t, a.now); err != nil {
+			if a.dryRun == "client" {
+				return a.confirm(fmt.Sprintf("plan %s would pause when the ordinal under way has arrived", t.Plan.Name))
+			}
+			if err := pause(cmd.Context(), a.dry(t), a.now); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To resume: %s\n", t.Plan.Name, t.Command("resume"))
-			return nil
+			return a.undone()
 		},
 	}
+	a.dryRunFlag(cmd, "none", "client", "server")
+	return cmd
 }
 
 func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {

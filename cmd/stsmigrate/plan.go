@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -24,16 +28,21 @@ func (a *app) planCommand() *cobra.Command {
 		Example: `  stsmigrate plan web -n shop --to-namespace shop-new
   stsmigrate plan web -n shop --context east --to-context west --out web.yaml
   stsmigrate plan web -n shop --to-context west --patch west.yaml --out web.yaml
-  stsmigrate plan web -n shop --to-namespace shop-new --show-writes
+  stsmigrate plan web -n shop --to-namespace shop-new --show-writes --dry-run=server
   stsmigrate plan -f migration.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"none", "client", "server"}, a.dryRun) {
+				return fmt.Errorf("--dry-run=%s: expected one of none, client, server", a.dryRun)
+			}
 			return a.makePlan(cmd.Context(), f, args)
 		},
 	}
 	f.AddTo(cmd)
 	cmd.Flags().StringVar(&f.Out, "out", "", "also write the plan to this file, for apply")
 	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
+	cmd.Flags().StringVar(&a.dryRun, "dry-run", "client", "none or client: only read; server: also send every write that can be sent before the move begins as a dry run, and report what the API servers refuse")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
@@ -70,8 +79,33 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 		return err
 	}
 	a.warn(report)
+	if a.dryRun == "server" {
+		_, home, err := a.reach.Both()
+		if err != nil {
+			return err
+		}
+		if err := a.rehearse(ctx, p, home.Client, home.Namespace, on); err != nil {
+			return err
+		}
+	}
 	if f.Detailed {
 		return exitCode{code: exitChanges}
+	}
+	return nil
+}
+
+// rehearse sends the writes of a plan as dry runs, and says on standard error what both API servers have answered. A
+// refused write is like a failed check.
+func (a *app) rehearse(ctx context.Context, p *plans.Plan, home client.Client, namespace string, on clusters.Clusters) error {
+	done := program.Patience{To: a.ErrOut, After: a.after}.Busy("Sending dry runs to both sides")
+	outcome, err := rehearsal.Run(ctx, p, home, namespace, on, a.now)
+	done()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(a.ErrOut, outcome.Text(a.width()))
+	if n := len(outcome.Refused()); n > 0 {
+		return exitCode{code: exitRefused, message: fmt.Sprintf("%d of the writes would be refused; nothing has been written", n)}
 	}
 	return nil
 }

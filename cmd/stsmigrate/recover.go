@@ -51,6 +51,7 @@ gates have passed (they run again).`,
 		},
 	}
 	f.add(cmd)
+	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -135,11 +136,14 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 		}
 	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(recovery.Words(t.Plan, found.Journal), "\n  "))
-	if err := a.confirm(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.Plan.Name)); err != nil {
+	if err := a.agree(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.Plan.Name)); err != nil {
 		return err
 	}
-	if err := a.store(ctx, t, said, found.Journal); err != nil {
+	if err := a.store(ctx, a.dry(t), said, found.Journal); err != nil {
 		return err
+	}
+	if a.dryRun == "server" {
+		return a.undone()
 	}
 	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to resume: %s; to abort: %s\n", t.Plan.Name, t.Command("status"), t.Command("resume"), t.Command("abort"))
 	return nil

@@ -23,6 +23,7 @@ administrator. A plan that is under way stops before its next ordinal.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0], side) },
 	}
 	cmd.Flags().StringVar(&side, "side", "", "source or destination (default: both)")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -43,9 +44,10 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 	if !j.Ended() {
 		question = fmt.Sprintf("Plan %s has not ended: it stops before its next ordinal, and cannot be aborted or finalized by the orchestrator either. Take its Roles and consent away?", name)
 	}
-	if err := a.confirm(question); err != nil {
+	if err := a.agree(question); err != nil {
 		return err
 	}
+	t = a.dry(t)
 	var errs []error
 	for _, s := range plans.Sides() {
 		if side != "" && side != string(s) {
@@ -64,5 +66,8 @@ func (a *app) revoke(ctx context.Context, name, side string) error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return a.undone()
 }

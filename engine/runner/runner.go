@@ -13,6 +13,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -44,6 +45,8 @@ type Runner struct {
 	// Ready, called under the Lease and before any write, returns the reason why the plan must be blocked
 	// instead, or nil. nil means no such check. An error ends the run, and nothing is recorded.
 	Ready func(context.Context) (*Barred, error)
+	// Checks, if set, is filled in by Ready: what the checks have answered.
+	Checks *journal.Checked
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
 	// longer be taken over for the request. The error ends the run, and nothing is recorded.
 	Still func(context.Context, *journal.Journal) error
@@ -52,7 +55,7 @@ type Runner struct {
 	// Asked has a value when another writer has written the journal.
 	Asked <-chan struct{}
 	// Waves limits how many waves begin at once; nil for no limit.
-	Waves *engine.WaveLimiter
+	Waves *wavelimit.Limiter
 	// StepTimeout is that of engine.Options.
 	StepTimeout time.Duration
 	// Renewed reports that credentials are renewed during the run: an API server that does not know them is
@@ -84,7 +87,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return c.block(ctx, command, *reason)
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
-	e.Now, e.Holder, e.Permit = c.Now, c.Holder, c.Waves.Of(c.Plan)
+	e.Now, e.Holder, e.Permit, e.Checks = c.Now, c.Holder, c.Waves.Of(c.Plan), c.Checks
 	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
 		found, err := waves.Check(ctx, j, wave)

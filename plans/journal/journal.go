@@ -108,6 +108,15 @@ func (j *Journal) Why() (reasons.ID, string) {
 	return "", ""
 }
 
+// Shown returns the reason that a reader of the journal shows: why the plan is blocked, or why it waits while no process
+// carries it out. holder is the process that does, or "": it sees itself what it waits for.
+func (j *Journal) Shown(holder string) (reasons.ID, string) {
+	if j.Blocked == "" && holder != "" {
+		return "", ""
+	}
+	return j.Why()
+}
+
 // Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
 // can be, or is blocked.
 func (j *Journal) Idle(p *plans.Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }

@@ -23,6 +23,12 @@ type Timeline struct {
 	Waves  []Wave       `json:"waves,omitempty"`
 	// Omitted is the number of entries that were dropped because they could not be stored elsewhere.
 	Omitted int `json:"omitted,omitempty"`
+	// Checks is what the checks before the first write have answered.
+	Checks *Checked `json:"checks,omitempty"`
+	// Sent, in a journal, counts the writes since the last wave: of objects, and of the journal itself.
+	Sent int `json:"sent,omitempty"`
+	// Stored, in a journal, reports that the ConfigMap of the timeline may have entries that are not here.
+	Stored bool `json:"stored,omitempty"`
 }
 
 // EventKind is what an Event is about.
@@ -65,8 +71,41 @@ type Wave struct {
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
 	Epoch int64       `json:"epoch"`
+	// Writes counts what was sent since the wave before, as far as it was recorded; 0 where it was not counted.
+	Writes int `json:"writes,omitempty"`
 	// By is the process that has seen it arrive.
 	By string `json:"by,omitempty"`
+}
+
+// Checked is what the checks of a plan have answered.
+type Checked struct {
+	At metav1.Time `json:"at"`
+	// Passed names the checks that found nothing.
+	Passed []string `json:"passed,omitempty"`
+	Found  []Found  `json:"found,omitempty"`
+	// Omitted is the number of findings for which there was no room.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Found is one finding of a check that did not prevent the start.
+type Found struct {
+	Check string `json:"check"`
+	What  string `json:"what"`
+	// Ignored reports that the plan accepts a finding that would have blocked it.
+	Ignored bool `json:"ignored,omitempty"`
+}
+
+// maxFound limits the findings that a timeline has, which are at most maxEventBytes each.
+const maxFound = 16
+
+// Add adds a finding as far as there is room.
+func (c *Checked) Add(f Found) {
+	if len(c.Found) == maxFound {
+		c.Omitted++
+		return
+	}
+	f.What = cut(f.What)
+	c.Found = append(c.Found, f)
 }
 
 // Arrived returns the time at which the wave was available again.
@@ -109,6 +148,7 @@ func (t *Timeline) arrived(w Wave) {
 	if slices.ContainsFunc(t.Waves, func(have Wave) bool { return have.Seq == w.Seq }) {
 		return
 	}
+	w.Writes, t.Sent = w.Writes+t.Sent, 0
 	t.Waves = append(slices.Clip(t.Waves), w)
 	t.trim(hardTimelineBytes)
 }
@@ -118,7 +158,7 @@ func (t *Timeline) Full() bool { return t.size() >= maxTimelineBytes }
 
 // Merge returns the entries of both timelines, each once and in their order. It is as large as can be stored.
 func (t *Timeline) Merge(later Timeline) Timeline {
-	out := Timeline{Begun: cmp.Or(t.Begun, later.Begun), Omitted: t.Omitted + later.Omitted, Events: slices.Clone(t.Events), Waves: slices.Clone(t.Waves)}
+	out := Timeline{Begun: cmp.Or(t.Begun, later.Begun), Checks: cmp.Or(t.Checks, later.Checks), Sent: later.Sent, Omitted: t.Omitted + later.Omitted, Events: slices.Clone(t.Events), Waves: slices.Clone(t.Waves)}
 	for _, e := range later.Events {
 		if !slices.ContainsFunc(t.Events, e.equal) {
 			out.Events = append(out.Events, e)
@@ -140,11 +180,11 @@ func (t *Timeline) Merge(later Timeline) Timeline {
 }
 
 // Emptied returns what stays in the journal when the entries are stored elsewhere.
-func (t *Timeline) Emptied() Timeline { return Timeline{Begun: t.Begun} }
+func (t *Timeline) Emptied() Timeline { return Timeline{Begun: t.Begun, Sent: t.Sent, Stored: true} }
 
 // size returns the number of bytes that the timeline takes.
 func (t *Timeline) size() int {
-	if len(t.Events) == 0 && len(t.Waves) == 0 {
+	if len(t.Events) == 0 && len(t.Waves) == 0 && t.Checks == nil {
 		return 0
 	}
 	raw, _ := json.Marshal(t) // it has no type that can fail
@@ -153,7 +193,7 @@ func (t *Timeline) size() int {
 
 // trim drops the oldest entries until the timeline is no larger than limit.
 func (t *Timeline) trim(limit int) {
-	for t.size() > limit {
+	for t.size() > limit && len(t.Waves)+len(t.Events) > 0 {
 		waves, events := (len(t.Waves)+7)/8, (len(t.Events)+7)/8
 		t.Waves, t.Events = t.Waves[waves:], t.Events[events:]
 		t.Omitted += waves + events

@@ -110,3 +110,36 @@ func TestAWaveIsMeasuredFromItsLastAttempt(t *testing.T) {
 		t.Errorf("%v, %+v", took, j.Timeline.Waves)
 	}
 }
+
+// The answers of the checks have their room: neither many nor long findings make a timeline that cannot be kept.
+func TestTheAnswersOfChecksAreBounded(t *testing.T) {
+	var checked Checked
+	for range 100 {
+		checked.Add(Found{Check: "images", What: strings.Repeat("a", 10000)})
+	}
+	timeline := Timeline{Checks: &checked}
+	for k := range 1000 {
+		timeline.arrived(waveAt(k+1, 1))
+	}
+	if checked.Omitted != 100-maxFound || timeline.size() > hardTimelineBytes || timeline.Checks == nil {
+		t.Errorf("%d omitted, %d bytes", checked.Omitted, timeline.size())
+	}
+	stored := timeline.Merge(Timeline{})
+	if left := timeline.Emptied(); left.Checks != nil || !left.Stored || stored.Merge(left).Checks == nil {
+		t.Errorf("%+v", left)
+	}
+}
+
+// A wave has the writes that were sent since the wave before it, and the next one begins anew.
+func TestAWaveCountsItsWrites(t *testing.T) {
+	timeline := Timeline{Sent: 12}
+	w := waveAt(7, 2)
+	w.Writes = 2
+	timeline.arrived(w)
+	timeline.arrived(w) // once
+	timeline.Sent += 3
+	timeline.arrived(waveAt(14, 1))
+	if got := []int{timeline.Waves[0].Writes, timeline.Waves[1].Writes}; got[0] != 14 || got[1] != 3 || timeline.Sent != 0 {
+		t.Errorf("%v, and %d are left", got, timeline.Sent)
+	}
+}

@@ -71,9 +71,9 @@ func renderWaves(b *strings.Builder, p *plans.Plan, l plans.Leg) {
 	fmt.Fprintln(w, "ORDINAL\tSOURCE\tDESTINATION\tBUDGET OF THE SOURCE\tOF THE DESTINATION\tDOWN\tWHAT HAPPENS")
 	waves, moved := 0, int32(0)
 	for wave := range p.Waves(l) {
-		budgets := pdb.During(p, wave)
+		budgets := Budgets(p, wave)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", ordinals(wave), p.Slice(plans.Source, wave, false), p.Slice(plans.Destination, wave, true),
-			pdb.Words(budgets[plans.Source]), pdb.Words(budgets[plans.Destination]), wave.Replicas, p.MaxUnavailable, story(p, wave))
+			budgets[plans.Source], budgets[plans.Destination], wave.Replicas, p.MaxUnavailable, story(p, wave))
 		waves, moved = waves+1, moved+wave.Replicas
 	}
 	_ = w.Flush() // into memory
@@ -143,6 +143,35 @@ func renderBudget(b *strings.Builder, p *plans.Plan) {
 		}
 		fmt.Fprintf(b, "  budget       PodDisruptionBudget %s on the %s (%s)\n", name, side, what)
 	}
+}
+
+// PodNames are the names of one pod.
+type PodNames struct {
+	Ordinal int32  `json:"ordinal"`
+	Pod     string `json:"pod"`
+	Old     string `json:"old"`
+	New     string `json:"new"`
+}
+
+// Names are the names under which the pods of a plan are found, for programs. There are none if names are not changed.
+type Names struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Plan       string         `json:"plan"`
+	Mode       plans.NameMode `json:"mode"`
+	Items      []PodNames     `json:"items"`
+}
+
+// NamesOf returns the names of every pod of a plan.
+func NamesOf(p *plans.Plan) Names {
+	out := Names{APIVersion: plans.APIVersion, Kind: "PlanNames", Plan: p.Name, Mode: p.Names.Mode, Items: []PodNames{}}
+	if p.Names.Service == "" {
+		return out
+	}
+	for o := p.Start; o < p.End(); o++ {
+		out.Items = append(out.Items, PodNames{o, p.Pod(o), p.FindAs(o, plans.Source), p.FindAs(o, plans.Destination)})
+	}
+	return out
 }
 
 // RenderNames returns the table of the names under which each pod is found, on both sides, from the
@@ -266,4 +295,13 @@ func quoted(words []string) string {
 		out[i] = strconv.Quote(w)
 	}
 	return strings.Join(out, " ")
+}
+
+// Budgets returns what the budget of each side says while a wave of a move is away.
+func Budgets(p *plans.Plan, wave plans.Slice) map[plans.Side]string {
+	out := map[plans.Side]string{}
+	for side, spec := range pdb.During(p, wave) {
+		out[side] = pdb.Words(spec)
+	}
+	return out
 }

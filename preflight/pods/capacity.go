@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	podresource "k8s.io/component-helpers/resource"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -202,10 +203,9 @@ func (r *freeCapacity) barred(node *corev1.Node, volumes []*corev1.NodeSelector)
 	if node.Spec.Unschedulable { // the taint of that name follows a moment later
 		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
-	for _, t := range taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !r.tolerates(&t) {
-			return "with taint " + t.Key
-		}
+	binding := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	if t, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, r.pod.Spec.Tolerations, binding, false); found {
+		return "with taint " + t.Key
 	}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(r.pod).Match(node); err != nil || !ok {
 		return "not what nodeSelector or node affinity ask for"
@@ -216,12 +216,6 @@ func (r *freeCapacity) barred(node *corev1.Node, volumes []*corev1.NodeSelector)
 		}
 	}
 	return ""
-}
-
-func (r *freeCapacity) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(r.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return t.ToleratesTaint(klog.Background(), taint, false)
-	})
 }
 
 // full returns the reason why there is no room for the pod on a node, or "".

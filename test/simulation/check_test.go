@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -15,20 +16,20 @@ import (
 // The checks before a wave run again if the wave has waited since: for a pod, under tightened budgets, or for
 // its turn. Consent may be withdrawn while a pod is repaired.
 func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
-	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *engine.Permit) (end func()){
-		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *engine.Permit) func() {
+	for name, waits := range map[string]func(*testing.T, *world, *process, *engine.Engine, *wavelimit.Permit) (end func()){
+		"for a pod, before Tighten": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ *wavelimit.Permit) func() {
 			return w.sick(plans.Source, 0)
 		},
-		"for a pod, before Shrink": func(t *testing.T, w *world, r *process, e *engine.Engine, _ *engine.Permit) func() {
+		"for a pod, before Shrink": func(t *testing.T, w *world, r *process, e *engine.Engine, _ *wavelimit.Permit) func() {
 			t.Helper()
 			w.until(t, r, e, plans.Tighten)
 			return w.sick(plans.Source, 0)
 		},
-		"for its turn": func(_ *testing.T, _ *world, _ *process, _ *engine.Engine, other *engine.Permit) func() {
+		"for its turn": func(_ *testing.T, _ *world, _ *process, _ *engine.Engine, other *wavelimit.Permit) func() {
 			other.Acquire()
 			return other.Release
 		},
-		"for nothing": func(*testing.T, *world, *process, *engine.Engine, *engine.Permit) func() { return func() {} },
+		"for nothing": func(*testing.T, *world, *process, *engine.Engine, *wavelimit.Permit) func() { return func() {} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 					return bad, nil
 				}
 				e.Now = time.Now
-				slots := engine.NewWaveLimiter(1)
+				slots := wavelimit.New(1)
 				e.Permit = slots.Of(w.plan)
 				w.until(t, r, e, plans.Relax)
 				w.rest()

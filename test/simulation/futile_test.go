@@ -9,6 +9,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -103,7 +104,7 @@ func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 			}
 			return false
 		}
-		e.Permit = engine.NewWaveLimiter(1).Of(w.plan)
+		e.Permit = wavelimit.New(1).Of(w.plan)
 		stop := make(chan struct{})
 		over := make(chan error, 1)
 		go func() {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -63,7 +64,7 @@ func (w *world) clock() time.Time {
 // noted moves a set by that clock, and returns what the journal records of it at the end.
 func noted(t *testing.T, w *world, by disturbance) (out notes) {
 	t.Helper()
-	slots := engine.NewWaveLimiter(1)
+	slots := wavelimit.New(1)
 	overlapping := slots.Of(w.plan)
 	r, e := w.begin(t, plans.Move)
 	r.at = func(int) fault {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -19,7 +20,7 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(sc)
 			w.evictions = 20
-			slots := engine.NewWaveLimiter(1)
+			slots := wavelimit.New(1)
 			overlapping.slot = slots.Of(w.plan)
 			overlapping.slot.Acquire()
 			for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
@@ -49,7 +50,7 @@ func TestAWaveWaitsForItsSlot(t *testing.T) {
 
 // overlapping competes for the same slot, and has it first.
 type overlapping struct {
-	slot            *engine.Permit
+	slot            *wavelimit.Permit
 	waited, blocked int // how often the plan waited for the slot, and for other pods
 }
 
@@ -88,7 +89,7 @@ func (w *world) underWay(s plans.Step) bool {
 func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(threeOrdinals(modes()[0]))
-		slots := engine.NewWaveLimiter(1)
+		slots := wavelimit.New(1)
 		other := slots.Of(w.plan)
 		q := &queueing{w: w, slots: slots, asked: make(chan struct{}, 1)}
 		other.Retain(plans.Source)
@@ -131,7 +132,7 @@ func TestWhoWaitsForASlotHearsOfAPause(t *testing.T) {
 // queueing is a process that waits for a slot.
 type queueing struct {
 	w     *world
-	slots *engine.WaveLimiter
+	slots *wavelimit.Limiter
 	asked chan struct{}
 	last  engine.Progress
 	since time.Time // when it began to wait

@@ -45,6 +45,10 @@ func Migration(p *plans.Plan, s Status, h *History) view.Migration {
 	if v.BudgetsTightSince != nil {
 		m.TightSince = v.BudgetsTightSince.Time
 	}
+	for _, b := range v.Budgets {
+		name := map[plans.Side]string{plans.Source: m.SourceName, plans.Destination: m.DestinationName}[b.Side]
+		m.Budgets = append(m.Budgets, view.Budget{Side: name, MayGo: b.MayGo, Healthy: b.Healthy})
+	}
 	m.TightLongest = time.Duration(v.BudgetsTightLongest * float64(time.Second))
 	if j.Downtime != nil {
 		for i, span := range plans.Spans() {

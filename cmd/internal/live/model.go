@@ -43,6 +43,8 @@ type model struct {
 	notice    string
 	last      string // event
 	over      bool   // the last frame: nothing can be typed any more
+	suspend   func() // called before this process is stopped
+	resumed   chan<- struct{}
 }
 
 type (
@@ -77,6 +79,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case overMsg:
 		m.over, m.explains, m.asks = true, false, none
 		return m, tea.Quit
+	case tea.ResumeMsg:
+		m.resumed <- struct{}{}
 	case tea.KeyPressMsg:
 		return m.key(msg.String())
 	}
@@ -91,6 +95,7 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 	case key == "ctrl+c":
 		m.do.Interrupt()
 	case key == "ctrl+z":
+		m.suspend()
 		return m, tea.Suspend
 	case asked != none && key == "y":
 		return m.confirmed(asked)

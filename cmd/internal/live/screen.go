@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,17 +32,21 @@ type screen struct {
 	before  *term.State
 	over    chan struct{}
 	once    sync.Once
+	// stopped gets the signal that stops a process, and resumed a value when the view is drawn again after it.
+	stopped   chan os.Signal
+	resumed   chan struct{}
+	suspended atomic.Bool
 }
 
 // open draws a view until it is closed. What a signal that ends the process at once leaves behind is put back first.
 func open(t Terminal, do Actions) (*screen, error) {
-	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{})}
+	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), stopped: make(chan os.Signal, 1), resumed: make(chan struct{}, 1)}
 	before, err := term.GetState(s.in)
 	if err != nil {
 		return nil, err
 	}
 	s.before = before
-	m := model{style: styleOf(t.Env), now: t.Now, do: do, size: view.Size{Width: 80, Height: 24}}
+	m := model{style: styleOf(t.Env), now: t.Now, do: do, suspend: s.suspend, resumed: s.resumed, size: view.Size{Width: 80, Height: 24}}
 	if w, h, err := term.GetSize(int(t.Out.Fd())); err == nil && w > 0 && h > 0 {
 		m.size = view.Size{Width: w, Height: h}
 	}
@@ -53,6 +58,7 @@ func open(t Terminal, do Actions) (*screen, error) {
 		}
 	}()
 	go s.hangUp()
+	go s.jobs()
 	return s, nil
 }
 

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,12 +26,15 @@ func Table(v *engine.View) string {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.Ordinal, o.Source, o.Destination, o.Phase)
 	}
 	_ = w.Flush() // into memory
-	budgets := ""
-	if v.BudgetsTightLongest > 0 {
-		budgets = fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest)
+	var budgets []string
+	for _, one := range v.Budgets {
+		budgets = append(budgets, fmt.Sprintf("%s %d of %d may go", one.Side, one.MayGo, one.Healthy))
 	}
 	if v.BudgetsTightSince != nil {
-		budgets = strings.Join(slices.DeleteFunc([]string{"tight since " + v.BudgetsTightSince.UTC().Format("15:04:05 MST"), budgets}, func(s string) bool { return s == "" }), ", ")
+		budgets = append(budgets, "tight since "+v.BudgetsTightSince.UTC().Format("15:04:05 MST"))
+	}
+	if v.BudgetsTightLongest > 0 {
+		budgets = append(budgets, fmt.Sprintf("tight for at most %.1f s per wave", v.BudgetsTightLongest))
 	}
 	downtime := ""
 	if v.Downtime != nil {
@@ -43,7 +45,7 @@ func Table(v *engine.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", budgets}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"budgets", strings.Join(budgets, ", ")}, {"drains", v.Drains}, {"names", v.Names}, {"downtime", downtime}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -81,8 +81,8 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 		work = engine.ReadRequest(e.Plan, j, spec).Work
 	}
 	id, reason := j.OverdueID, j.Overdue
-	if reason == "" && (j.Blocked != "" || e.Holder == "") {
-		id, reason = j.Why()
+	if reason == "" {
+		id, reason = j.Shown(e.Holder)
 	}
 	r.Explained(string(id), reasons.Runbook(id))
 	r.Reason, r.Next = plans.Line(reason), engine.Advice(j, e.Holder, work, func(verb string) string { return s.command(verb, e) })

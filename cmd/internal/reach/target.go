@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
@@ -52,6 +53,17 @@ func newTarget(p *plans.Plan, ends map[plans.Side]*End, home *End) *Target {
 	return t
 }
 
+// Dry returns the target with clients that send every write as a dry run: the API servers check it and store nothing.
+func (t *Target) Dry() *Target {
+	dry, home := *t, *t.Home
+	home.Client = client.NewDryRunClient(home.Client)
+	dry.Home, dry.Store, dry.On = &home, records.NewStore(home.Client, home.Namespace, t.Plan.Name), clusters.Clusters{}
+	for side, c := range t.On {
+		dry.On[side] = client.NewDryRunClient(c)
+	}
+	return &dry
+}
+
 // Stored finds a plan by its name, and connects to the clusters of both sides.
 func (r *Flags) Stored(ctx context.Context, name string) (*Target, error) {
 	t, err := r.Recorded(ctx, name)
@@ -62,11 +74,32 @@ func (r *Flags) Stored(ctx context.Context, name string) (*Target, error) {
 }
 
 // Recorded finds a plan by its name in its home: the one that the --home flags name, or the --to flags, or the plain
-// flags if there are neither. One or both of its clusters may be unreachable.
+// flags if there are neither. If it is not there, the mark on the set of either side leads to it. One or both of its
+// clusters may be unreachable.
 func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
 	if r.named() {
 		return r.at(ctx, name)
 	}
+	d := r.destination
+	from, to, namespace, file := *r.source.Context, *d.Context, *d.Namespace, *d.KubeConfig
+	t, err := r.atFlags(ctx, name)
+	if !errors.As(err, new(records.ErrNoPlan)) {
+		return t, err
+	}
+	*r.source.Context, *d.Context, *d.Namespace, *d.KubeConfig = from, to, namespace, file
+	p, home := r.byMark(ctx, name)
+	if home == nil {
+		return nil, err
+	}
+	if file == "" { // the plan has the contexts of its sides
+		*r.source.Context, *d.KubeConfig = "", *r.source.KubeConfig
+	}
+	*d.Context = ""
+	return r.forPlan(ctx, p, home)
+}
+
+// atFlags finds a plan in the home that the --to flags name, or the plain flags.
+func (r *Flags) atFlags(ctx context.Context, name string) (*Target, error) {
 	s, d := r.source, r.destination
 	if asked(d) {
 		r.inherit()

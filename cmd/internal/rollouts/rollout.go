@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
@@ -54,25 +55,41 @@ func (c *Commands) rollout(typed string) (rollout.Rollout, *reach.End, error) {
 	if err != nil {
 		return rollout.Rollout{}, nil, err
 	}
-	return rollout.Rollout{On: at.Client, Set: set}, at, nil
+	r := rollout.Rollout{On: at.Client, Set: set}
+	if *c.DryRun == "server" {
+		r.On = client.NewDryRunClient(r.On)
+	}
+	return r, at, nil
+}
+
+// stored says, behind what was written, that a dry run stores nothing.
+func (c *Commands) stored() string {
+	if *c.DryRun == "server" {
+		return " (dry run: nothing was stored)"
+	}
+	return ""
 }
 
 func (c *Commands) pause() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
 		},
 	}
+	c.DryRunFlag(cmd, "none", "client", "server")
+	return cmd
 }
 
 func (c *Commands) resume() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "resume SET", Short: "Resume an update that is paused", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
 		},
 	}
+	c.DryRunFlag(cmd, "none", "client", "server")
+	return cmd
 }
 
 // steer pauses or resumes the update of a set, and prints the result.
@@ -81,6 +98,9 @@ func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Roll
 	if err != nil {
 		return err
 	}
+	if *c.DryRun == "client" {
+		return c.Confirm(fmt.Sprintf("%s would be changed: it %s.", r.Set.Set(), done))
+	}
 	changed, err := do(r, ctx)
 	if err != nil {
 		return err
@@ -88,7 +108,7 @@ func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Roll
 	if !changed {
 		done = before
 	}
-	_, err = fmt.Fprintf(c.Out, "%s %s\n", r.Set.Set(), done)
+	_, err = fmt.Fprintf(c.Out, "%s %s%s\n", r.Set.Set(), done, c.stored())
 	return err
 }
 
@@ -100,16 +120,19 @@ func (c *Commands) restart() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.Confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
-				return err
+			if *c.DryRun != "server" {
+				if err := c.Confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
+					return err
+				}
 			}
 			if err := r.Restart(cmd.Context(), c.Now()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s\n", r.Set.Set(), args[0])
+			_, err = fmt.Fprintf(c.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s%s\n", r.Set.Set(), args[0], c.stored())
 			return err
 		},
 	}
+	c.DryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(c.Yes, "yes", "y", false, "do not ask")
 	return cmd
 }

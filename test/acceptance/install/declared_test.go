@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +36,7 @@ func migration(name string, change func(spec fields)) *unstructured.Unstructured
 // declarable installs the kind and the policies, and waits until both are in force.
 func declarable(t *testing.T) client.Client {
 	t.Helper()
-	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}"); err != nil {
+	if out, err := stsmigrate(t, "install", "orchestrator", "policies", "--apply", "--set", "policies.movers.users={anna}", "--set", "policies.movers.groups={movers}", "--set", "policies.accounts={"+other+"}", "--set", "orchestrator.requesters=true"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	owner, eve := as(t, ""), as(t, "eve")
@@ -199,4 +200,62 @@ func bare(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	o.SetFinalizers(nil)
 	return o
+}
+
+// The API server writes down who has set each request, whatever clients say about that, and only for what has changed.
+func TestRequestsNameTheirUsers(t *testing.T) {
+	owner := declarable(t)
+	by := func(o *unstructured.Unstructured, field string) string {
+		return o.GetAnnotations()[records.RequesterAnnotation(field)]
+	}
+	o := migration("asked", func(s fields) { delete(s, "approvedHash") })
+	forged := map[string]string{"mine": "stays", records.RequesterAnnotation(plans.ApprovalField): "anna", records.RequesterAnnotation(plans.DirectionField): "anna"}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		trial := o.DeepCopy()
+		err := as(t, "eve").Create(ctx, trial, client.DryRunAll)
+		return by(trial, plans.DirectionField) == "eve", err
+	})
+	if err != nil {
+		t.Fatalf("the policy is not in force: %v", err)
+	}
+	o.SetAnnotations(forged)
+	if err := as(t, "eve").Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Delete(context.Background(), o) })
+	said := func() [4]string {
+		return [4]string{by(o, plans.ApprovalField), by(o, plans.DirectionField), by(o, plans.RequestField), by(o, plans.PausedField)}
+	}
+	for _, c := range []struct {
+		what, user string
+		change     func(o *unstructured.Unstructured)
+		want       [4]string
+	}{
+		{"eve has created it", "eve", func(o *unstructured.Unstructured) {}, [4]string{"", "eve", "", ""}},
+		{"anna approves", "anna", func(o *unstructured.Unstructured) { o.Object["spec"].(fields)["approvedHash"] = "abc123" }, [4]string{"anna", "eve", "", ""}},
+		{"eve blames ben", "eve", func(o *unstructured.Unstructured) {
+			o.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.ApprovalField): "ben", records.RequesterAnnotation(plans.RequestField): "ben"})
+		}, [4]string{"anna", "eve", "", ""}},
+		{"eve takes the names off", "eve", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }, [4]string{"anna", "eve", "", ""}},
+		{"eve asks, as ben", "eve", func(o *unstructured.Unstructured) {
+			o.Object["spec"].(fields)["request"] = fields{"id": "1", "resume": true}
+			o.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.RequestField): "ben"})
+		}, [4]string{"anna", "eve", "eve", ""}},
+		{"ben pauses", "ben", func(o *unstructured.Unstructured) { o.Object["spec"].(fields)["paused"] = true }, [4]string{"anna", "eve", "eve", "ben"}},
+		{"anna aborts", "anna", func(o *unstructured.Unstructured) { o.Object["spec"].(fields)["direction"] = "Abort" }, [4]string{"anna", "anna", "eve", "ben"}},
+		{"the orchestrator adds its finalizer", account, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/test"}) }, [4]string{"anna", "anna", "eve", "ben"}},
+		{"and takes it off", account, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }, [4]string{"anna", "anna", "eve", "ben"}},
+	} {
+		c.change(o)
+		if err := as(t, c.user).Update(t.Context(), o); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if got := said(); got != c.want {
+			t.Errorf("%s: %q, expected %q", c.what, got, c.want)
+		}
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+records.RequesterAnnotation(plans.PausedField)+`":"anna"}},"spec":{"paused":false}}`))
+	if err := as(t, "eve").Patch(t.Context(), o, patch); err != nil || by(o, plans.PausedField) != "eve" {
+		t.Errorf("a patch of eve: %q, %v", by(o, plans.PausedField), err)
+	}
 }

@@ -32,6 +32,7 @@ type Front struct {
 
 	lock   sync.Mutex
 	trail  []string
+	all    []string // the writes, also those of Leases
 	kind   Kind
 	at     int
 	dying  bool // at the next request
@@ -64,6 +65,13 @@ func (f *Front) Writes() []string {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	return slices.Clone(f.trail)
+}
+
+// Sent returns every write so far that is not about rights or Events, also those of Leases, one line each.
+func (f *Front) Sent() []string {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return slices.Clone(f.all)
 }
 
 // Release lets the write of a sleeping program arrive, and returns the status that the API server answers.
@@ -206,10 +214,14 @@ func (f *Front) take(cluster string, r *http.Request) Kind {
 		f.dying = false
 		return DiesBefore
 	}
+	line := fmt.Sprintf("%s %s %s", cluster, r.Method, r.URL.Path)
+	if isLease := strings.Contains(r.URL.Path, "/leases"); isLease && r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") {
+		f.all = append(f.all, line)
+	}
 	if !isWrite(r) {
 		return ""
 	}
-	f.trail = append(f.trail, fmt.Sprintf("%s %s %s", cluster, r.Method, r.URL.Path))
+	f.trail, f.all = append(f.trail, line), append(f.all, line)
 	if len(f.trail) == f.at {
 		return f.kind
 	}

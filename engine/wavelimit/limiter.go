@@ -1,4 +1,5 @@
-package engine
+// Package wavelimit limits how many waves of many plans run at once in each cluster. No safety rule depends on it.
+package wavelimit
 
 import (
 	"slices"
@@ -8,16 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
-// WaveLimiter limits how many waves of many plans run at once per cluster. An ordinal is down while the
+// Limiter limits how many waves of many plans run at once per cluster. An ordinal is down while the
 // controllers of its clusters handle its claim and its pod, one after the other: waves that go together wait
 // for each other. A wave that waits for a permit is still up. Other work that is faster one after the other
-// can have its own WaveLimiter.
+// can have its own Limiter.
 //
 // No safety rule depends on it: budgets and looks keep S3, whichever wave is admitted.
-type WaveLimiter struct {
+type Limiter struct {
 	perCluster int
 	lock       sync.Mutex
 	taken      map[types.UID]int
@@ -25,15 +25,15 @@ type WaveLimiter struct {
 	waiting    []*Permit
 }
 
-// NewWaveLimiter returns a limiter for perCluster waves in each cluster; 0 means no limit.
-func NewWaveLimiter(perCluster int) *WaveLimiter {
-	return &WaveLimiter{perCluster: perCluster, taken: map[types.UID]int{}}
+// New returns a limiter for perCluster waves in each cluster; 0 means no limit.
+func New(perCluster int) *Limiter {
+	return &Limiter{perCluster: perCluster, taken: map[types.UID]int{}}
 }
 
 // Permit is the permit of one plan: a seat in each of its clusters. A nil Permit is always granted. It is
 // not safe for concurrent use.
 type Permit struct {
-	of       *WaveLimiter
+	of       *Limiter
 	number   int
 	clusters map[plans.Side]*clusterPermit // the same one twice, if both sides are in one cluster
 	free     chan struct{}
@@ -50,12 +50,9 @@ type clusterPermit struct {
 
 const idleGrace = 30 * time.Second
 
-// waitsForPermit is the reason of a wave that could begin but has no permit.
-const waitsForPermit = "the wave begins as soon as the orchestrator has fewer than --cluster-waves waves under way in its clusters"
-
 // Of returns the permit of a plan, not yet granted; nil if there is no limit. Waiting permits are granted in
 // the order in which Of returned them.
-func (s *WaveLimiter) Of(p *plans.Plan) *Permit {
+func (s *Limiter) Of(p *plans.Plan) *Permit {
 	if s == nil || s.perCluster == 0 {
 		return nil
 	}
@@ -146,38 +143,11 @@ func (t *Permit) Release() {
 	t.of.admit()
 }
 
-// permitted reports whether a wave may begin or continue. A wave whose budgets are tight waits for no permit,
-// and neither does a step that moves nothing.
-func (e *Engine) permitted(step plans.Step) bool {
-	return !begins(e.journal, step) || e.Permit.Acquire()
-}
-
-// begins reports whether the step is the first of a wave and both budgets are still open.
-func begins(j *journal.Journal, step plans.Step) bool {
-	return step.Op == plans.Tighten && j.TightSince == nil
-}
-
-// retainPermit updates the permit with what the wave waits for now.
-func (e *Engine) retainPermit(step plans.Step, observed plans.Observation, err error) {
-	waits := err != nil || observed.Standing == plans.During
-	switch {
-	case !step.Moves():
-	case waits && begins(e.journal, step):
-		e.Permit.Release() // other waves go first
-	case err != nil, waits && (observed.Idle || step.Op.Gated()):
-		e.Permit.Retain("")
-	case step.Op.Arrives():
-		e.Permit.Retain(step.To())
-	default:
-		e.Permit.Retain(step.From)
-	}
-}
-
 // The functions below require the lock.
 
 // admit grants the permits for which both clusters have room. A wave that waits for a full cluster does not
 // keep other waves out of another cluster.
-func (s *WaveLimiter) admit() {
+func (s *Limiter) admit() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(t *Permit) bool {
 		for _, seat := range t.clusters {
 			if s.taken[seat.cluster] >= s.perCluster {
@@ -196,14 +166,14 @@ func (s *WaveLimiter) admit() {
 	})
 }
 
-func (s *WaveLimiter) take(seat *clusterPermit) {
+func (s *Limiter) take(seat *clusterPermit) {
 	if !seat.taken {
 		seat.taken = true
 		s.taken[seat.cluster]++
 	}
 }
 
-func (s *WaveLimiter) giveBack(seat *clusterPermit) {
+func (s *Limiter) giveBack(seat *clusterPermit) {
 	seat.stay()
 	if !seat.taken {
 		return
@@ -215,7 +185,7 @@ func (s *WaveLimiter) giveBack(seat *clusterPermit) {
 }
 
 // idle gives a seat back after idleGrace.
-func (s *WaveLimiter) idle(seat *clusterPermit) {
+func (s *Limiter) idle(seat *clusterPermit) {
 	if !seat.taken || seat.idle != nil {
 		return
 	}
@@ -236,6 +206,20 @@ func (s *clusterPermit) stay() {
 		s.idle.Stop()
 		s.idle = nil
 	}
+}
+
+// Busy reports whether the permit has its seat on a side for the controllers there.
+func (t *Permit) Busy(side plans.Side) bool {
+	t.of.lock.Lock()
+	defer t.of.lock.Unlock()
+	return t.clusters[side].taken && t.clusters[side].idle == nil
+}
+
+// Has reports whether the permit has its seat on a side.
+func (t *Permit) Has(side plans.Side) bool {
+	t.of.lock.Lock()
+	defer t.of.lock.Unlock()
+	return t.clusters[side].taken
 }
 
 func (t *Permit) is(o *Permit) bool { return o == t }

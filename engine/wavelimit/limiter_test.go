@@ -1,24 +1,20 @@
-package engine
+package wavelimit
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// queue is many plans with one WaveLimiter.
+// queue is many plans with one Limiter.
 type queue struct {
-	*WaveLimiter
+	*Limiter
 	t   *testing.T
 	all map[string]*Permit
 }
@@ -74,7 +70,7 @@ func (q *queue) empty() {
 }
 
 func TestWavesWaitWhereOthersAreUnderWay(t *testing.T) {
-	q := &queue{NewWaveLimiter(2), t, map[string]*Permit{}}
+	q := &queue{New(2), t, map[string]*Permit{}}
 	for _, name := range []string{"a-b", "b-c", "c-b", "c-d", "a-a"} {
 		if let := q.of(name).Acquire(); let == (name == "c-b") { // b is full
 			t.Errorf("%s: %t", name, let)
@@ -99,14 +95,14 @@ func TestWavesWaitWhereOthersAreUnderWay(t *testing.T) {
 	q.of("a-b2").Release()
 	q.expect("who has left the queue is not let in", "a-b", "c-d", "a-a")
 	q.empty()
-	if s := NewWaveLimiter(0); s.Of(&plans.Plan{}) != nil || !s.Of(&plans.Plan{}).Acquire() {
+	if s := New(0); s.Of(&plans.Plan{}) != nil || !s.Of(&plans.Plan{}).Acquire() {
 		t.Error("without a limit nobody waits")
 	}
 }
 
 // Plans are finished in the order in which they were begun.
 func TestTheOldestPlanIsTheNext(t *testing.T) {
-	q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
+	q := &queue{New(1), t, map[string]*Permit{}}
 	for _, name := range []string{"a-b", "a-b1", "a-b2", "a-b3"} {
 		q.of(name)
 	}
@@ -124,7 +120,7 @@ func TestTheOldestPlanIsTheNext(t *testing.T) {
 // for idleGrace after that.
 func TestAWaveGivesItsSeatsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
+		q := &queue{New(1), t, map[string]*Permit{}}
 		later := func() { <-time.After(idleGrace); synctest.Wait() }
 		wave, toB, toC := q.of("a-b"), q.of("d-b"), q.of("a-c")
 		wave.Acquire()
@@ -168,7 +164,7 @@ func TestAWaveGivesItsSeatsBack(t *testing.T) {
 
 func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{NewWaveLimiter(1), t, map[string]*Permit{}}
+		q := &queue{New(1), t, map[string]*Permit{}}
 		first, second, stop, got := q.of("a-b"), q.of("b-c"), make(chan struct{}), make(chan bool, 1)
 		second.Acquire() // its grant must not count for a later wait
 		second.Release()
@@ -191,42 +187,8 @@ func TestWhoWaitsForASlotCanBeStopped(t *testing.T) {
 			t.Error("the second is let in when it is to stop")
 		}
 		q.empty()
-		if !NewWaveLimiter(0).Of(&plans.Plan{}).Wait(stop) {
+		if !New(0).Of(&plans.Plan{}).Wait(stop) {
 			t.Error("without a limit somebody waits")
 		}
 	})
-}
-
-// What a wave waits for decides in which cluster it is busy.
-func TestWhereAWaveIsBusy(t *testing.T) {
-	wait := plans.Wait(reasons.PodNotReady, "")
-	for name, c := range map[string]struct {
-		op       plans.Op
-		observed plans.Observation
-		err      error
-		want     plans.Side
-	}{
-		"its set is made smaller":             {plans.Shrink, plans.Write("", plans.Undo{}, nil), nil, plans.Destination},
-		"its pod is to be deleted":            {plans.Vacate, wait, nil, plans.Destination},
-		"its pod ends":                        {plans.Vacate, wait.Idly(), nil, ""},
-		"its claim is to go":                  {plans.Release, wait, nil, plans.Destination},
-		"its volume is to be bound":           {plans.Claim, wait, nil, plans.Source},
-		"its pod will be created":             {plans.Grow, wait, nil, plans.Source},
-		"its pod starts":                      {plans.Grow, wait.Idly(), nil, ""},
-		"its application is asked":            {plans.Verify, wait, nil, ""},
-		"its budgets are to be open":          {plans.Relax, wait, nil, plans.Source},
-		"a cluster does not answer":           {plans.Grow, plans.Observation{}, errors.New("connection refused"), ""},
-		"its budgets, which are tight, count": {plans.Tighten, wait, nil, plans.Destination},
-	} {
-		s := NewWaveLimiter(1).Of(&plans.Plan{Source: plans.Ref{Cluster: "a"}, Destination: plans.Ref{Cluster: "b"}})
-		s.Acquire()
-		e := &Engine{Permit: s, journal: &journal.Journal{TightSince: &metav1.Time{}}}
-		e.retainPermit(plans.Step{Op: c.op, From: plans.Destination, Ordinals: plans.Slice{Replicas: 1}}, c.observed, c.err)
-		for _, side := range plans.Sides() {
-			if busy := s.clusters[side].idle == nil; !s.clusters[side].taken || busy != (side == c.want) {
-				t.Errorf("%s: busy on the %s: %t", name, side, busy)
-			}
-		}
-		s.Release()
-	}
 }

@@ -1,0 +1,6 @@
+package live
+
+// Windows has no job control.
+func (s *screen) jobs() {}
+
+func (s *screen) suspend() {}

@@ -1,0 +1,127 @@
+package reach
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
+)
+
+// A plan is kept at its home: in the namespace of its destination, or of its orchestrator. Who looks for it where its
+// set is sees the mark of the plan on the set, and is led to the home from there.
+
+// The other contexts of the kubeconfig that are looked at for a plan, and how long each may take.
+const (
+	maxContexts = 8
+	contextTime = 5 * time.Second
+)
+
+// byMark finds the home of a plan of which a set has the mark, in the namespace that the flags name on either side. It
+// returns nil if no set has one, or if no cluster in reach has the record of that very plan.
+func (r *Flags) byMark(ctx context.Context, name string) (*plans.Plan, *End) {
+	from, err := r.open(r.source)
+	if err != nil {
+		return nil, nil
+	}
+	ends := []*End{from}
+	if asked(r.destination) {
+		if to, err := r.open(r.destination); err == nil {
+			ends = append(ends, to)
+		}
+	}
+	id := ""
+	for _, e := range ends {
+		if id = marked(ctx, e, name); id != "" {
+			break
+		}
+	}
+	if id == "" {
+		return nil, nil
+	}
+	for _, e := range ends {
+		if p, home := holds(ctx, e, name, id); home != nil {
+			return p, home
+		}
+	}
+	return r.elsewhereIn(ctx, ends, name, id)
+}
+
+// marked returns the ID of the plan of that name whose mark is on a set of the namespace, or "".
+func marked(ctx context.Context, e *End, name string) string {
+	for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSetList"), v1alpha1.GroupVersion().WithKind("StatefulSetSliceList")} {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(kind)
+		if e.Client.List(ctx, &list, client.InNamespace(e.Namespace)) != nil {
+			continue // a cluster without slices, or without the right to list them
+		}
+		for _, o := range list.Items {
+			id, _, _ := strings.Cut(o.Annotations[plans.StampAnnotation], "/")
+			if at := strings.LastIndex(id, "-"); at > 0 && id[:at] == name {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
+// holds returns the plan and the home in a cluster that keeps the plan with that ID.
+func holds(ctx context.Context, e *End, name, id string) (*plans.Plan, *End) {
+	var list corev1.ConfigMapList
+	if e.Client.List(ctx, &list, client.MatchingLabels{plans.PlanLabel: name}) != nil {
+		list.Items = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}} // without the right to list all
+	}
+	for _, cm := range list.Items {
+		if p, err := records.NewStore(e.Client, cm.Namespace, name).Plan(ctx); err == nil && p.ID == id {
+			home := *e
+			home.Namespace = cm.Namespace
+			return p, &home
+		}
+	}
+	return nil, nil
+}
+
+// elsewhereIn looks for the plan in the clusters of the other contexts, all at once.
+func (r *Flags) elsewhereIn(ctx context.Context, seen []*End, name, id string) (p *plans.Plan, home *End) {
+	var others []*End
+	for _, c := range r.Contexts("") {
+		known := false
+		for _, e := range seen {
+			known = known || e.Context == c
+		}
+		if known || len(others) == maxContexts {
+			continue
+		}
+		flags := genericclioptions.NewConfigFlags(false)
+		*flags.KubeConfig, *flags.Context = *r.source.KubeConfig, c
+		if e, err := r.open(flags); err == nil {
+			others = append(others, e)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, contextTime)
+	defer cancel()
+	var all sync.WaitGroup
+	var lock sync.Mutex
+	for _, e := range others {
+		all.Go(func() {
+			found, at := holds(ctx, e, name, id)
+			lock.Lock()
+			defer lock.Unlock()
+			if at != nil && home == nil {
+				p, home = found, at
+			}
+		})
+	}
+	all.Wait()
+	return p, home
+}

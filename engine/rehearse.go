@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// Unrehearsed is a step whose writes cannot be tried before the move begins, and why.
+type Unrehearsed struct {
+	Step plans.Step
+	Why  string
+}
+
+// Rehearse sends every write that can be sent before the first ordinal leaves: those for the whole plan, and those of
+// the first wave up to the one that scales the source down. The clients of the engine must send dry runs only, and show
+// the answers to later reads (clusters.Rehearsal): each look then sees the step as done. The application is not asked,
+// since that is no dry run, and what waits for a controller is left out.
+func (e *Engine) Rehearse(ctx context.Context) (left []Unrehearsed, err error) {
+	j := journal.New(e.plan)
+	e.epoch, e.journal = 1, j
+	for seq := j.Leg.First; ; seq++ {
+		step, more := e.plan.Step(j.Leg, seq)
+		if !more || step.Op == plans.Vacate {
+			return left, nil
+		}
+		if step.Op == plans.Quiesce {
+			continue
+		}
+		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) { return e.look(ctx, e.moment(j, step, began)) })
+		if err != nil {
+			return left, err
+		}
+		if why == "" && step.Op == plans.Tighten {
+			if next, may := e.following(step); may {
+				j.Prepared = &next.Ordinals
+				step = next
+				why, err = e.rehearse(ctx, j, step, func(bool) (plans.Observation, error) { return e.preparation.look(ctx, e.preparing(next)) })
+			}
+		}
+		if err != nil {
+			return left, err
+		}
+		if why != "" {
+			left = append(left, Unrehearsed{step, why})
+		}
+	}
+}
+
+// rehearse tries the writes of a step, and returns what it waits for, or "". A refused write ends the step: its answer
+// is with the clients.
+func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.Step, look func(began bool) (plans.Observation, error)) (string, error) {
+	var tried []string
+	for {
+		observed, err := look(len(tried) > 0)
+		switch {
+		case err != nil:
+			return "", err
+		case observed.Standing == plans.After:
+			return "", nil
+		case observed.Standing != plans.Before:
+			return observed.Reason, nil
+		case slices.Contains(tried, observed.Reason): // the look does not see its own effect
+			return "", nil
+		}
+		tried = append(tried, observed.Reason)
+		if step.Op != plans.Reserve {
+			j.Begin(e.plan, step, observed.Undo)
+		}
+		if observed.Write(ctx) != nil {
+			return "", nil
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/records"
+)
+
+// The timeline names who has approved a plan, who has paused it, and who has asked for what was refused: each as
+// admission has written it down for that very field.
+func TestTheTimelineNamesWhoHasAsked(t *testing.T) {
+	h, p := fixture(t)
+	h.ending, h.Requesters = true, true // runs are not part of this test
+	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
+		t.Fatal(err)
+	}
+	declare(t, h.Live, p, func(d *plans.Declaration) {
+		d.Paused, d.Request = true, &plans.Request{ID: "1", SourceGone: "another"}
+	})
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Object.SetAnnotations(map[string]string{
+		records.RequesterAnnotation(plans.ApprovalField): "anna", records.RequesterAnnotation(plans.PausedField): "ben", records.RequesterAnnotation(plans.RequestField): "eve",
+	})
+	if err := h.Live.Update(t.Context(), d.Object); err != nil {
+		t.Fatal(err)
+	}
+	pass := func() {
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	pass()
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Paused = false })
+	pass()
+	j, _, err := records.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, e := range j.Timeline.Events {
+		said = append(said, e.By+": "+e.What)
+	}
+	want := []string{"anna: approved the plan", "eve: refused: spec.request.sourceGone", "ben: no pause any more"}
+	if !slices.EqualFunc(said, want, strings.HasPrefix) {
+		t.Errorf("%q, expected %q", said, want)
+	}
+}
+
+// The user of a direction or a request goes with the command, and so into the timeline.
+func TestACommandNamesWhoHasAsked(t *testing.T) {
+	h, p := fixture(t)
+	j := journal.New(p)
+	j.Detached, j.Observed.Direction, j.Epoch = true, plans.Move, 1
+	for name, c := range map[string]struct {
+		change  func(*plans.Declaration)
+		written bool
+		by      string
+	}{
+		"a direction": {func(d *plans.Declaration) { d.Direction = plans.Abort }, true, "anna"},
+		"a request":   {func(d *plans.Declaration) { d.Request = &plans.Request{ID: "1", Resume: true} }, true, "ben"},
+		"both": {func(d *plans.Declaration) {
+			d.Direction, d.Request = plans.Abort, &plans.Request{ID: "1", MaxUnavailable: 2}
+		}, true, "anna and ben"},
+		"nothing that is proven": {func(d *plans.Declaration) { d.Direction = plans.Abort }, false, "StatefulSetMigration web"},
+		"nothing":                {func(*plans.Declaration) {}, true, ""},
+	} {
+		h.Requesters = c.written
+		spec := p.Declared()
+		c.change(&spec)
+		o := records.NewDeclared("stsmigrate", p.Name)
+		o.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.DirectionField): "anna", records.RequesterAnnotation(plans.RequestField): "ben"})
+		if _, asked := actionFor(p, j, h.said(j, &records.Declared{Object: o, Spec: &spec})); asked.By != c.by {
+			t.Errorf("%s: %q, expected %q", name, asked.By, c.by)
+		}
+	}
+}

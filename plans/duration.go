@@ -1,0 +1,23 @@
+package plans
+
+import (
+	"fmt"
+	"time"
+)
+
+// Brief returns a duration that was measured, for people: in one unit or two, such as 42ms, 5.1s, 6m12s or 8h00m.
+func Brief(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d > 0 && d < 100*time.Millisecond:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}

@@ -1,0 +1,123 @@
+package move_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
+)
+
+// Every write that the binary sends is in the list of the plan: also the record of the plan, its Lease and what bridges
+// the names, which the simulation does not write.
+func TestThePlanListsWhatTheBinaryWrites(t *testing.T) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
+		t := s.t
+		f := s.covered()
+		s.planned()
+		raw, err := os.ReadFile(s.planFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plans.DecodePlan(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s.applyArgs()...).expect(t, done)
+		run(t, s.args("finalize")...).expect(t, done)
+		listed := map[string]bool{}
+		for _, leg := range []plans.Leg{p.FirstLeg(), {Direction: plans.Finalize, First: 1}} {
+			for _, w := range preview.Writes(p, leg) {
+				line := requestOf(s, w)
+				listed[line] = true
+				switch w.Kind {
+				case "Lease": // renewed, taken again by finalize, and released
+					listed[strings.Replace(line, "PUT", "POST", 1)], listed[strings.Replace(line, "PUT", "DELETE", 1)] = true, true
+				case "EndpointSlice": // kept current
+					listed[strings.Replace(requestOf(s, preview.Write{Verb: "update", Side: w.Side, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}), "POST", "PUT", 1)] = true
+				}
+			}
+		}
+		sent := map[string]bool{}
+		for _, line := range f.Sent() {
+			sent[asListed(line)] = true
+		}
+		for line := range sent {
+			if !listed[line] {
+				t.Errorf("%s is sent, and not listed", line)
+			}
+		}
+		for _, kind := range []string{"configmaps", "leases", "endpointslices"} {
+			if !slices.ContainsFunc(f.Sent(), func(line string) bool { return strings.Contains(line, " POST ") && strings.HasSuffix(line, "/"+kind) }) {
+				t.Errorf("no %s are created: what is compared?", kind)
+			}
+		}
+	})
+}
+
+// resources has the plural of a kind, as requests name it.
+var resources = map[string]string{
+	"StatefulSet": "statefulsets", "PodDisruptionBudget": "poddisruptionbudgets", "PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims",
+	"ConfigMap": "configmaps", "Secret": "secrets", "Service": "services", "ServiceAccount": "serviceaccounts", "Lease": "leases", "EndpointSlice": "endpointslices",
+	"ControllerRevision": "controllerrevisions", "ServiceExport": "serviceexports", "Job": "jobs",
+}
+
+// requestOf returns a listed write as a request: without the name where the address of the request has none, and
+// where the plan does not know it.
+func requestOf(s *migration, w preview.Write) string {
+	method := map[string]string{"create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"}[w.Verb]
+	on := map[plans.Side]*end{plans.Source: s.source, plans.Destination: s.destination}[w.Side]
+	kind, name, namespace := resources[w.Kind], w.Name, w.Namespace
+	if method == "POST" || kind == "persistentvolumes" || kind == "controllerrevisions" {
+		name = ""
+	}
+	if kind == "persistentvolumes" {
+		namespace = ""
+	}
+	return fmt.Sprintf("%s %s %s %s %s", on.cluster.Name, method, kind, namespace, name)
+}
+
+// asListed returns a request in the form of requestOf.
+func asListed(line string) string {
+	cluster, rest, _ := strings.Cut(line, " ")
+	method, path, _ := strings.Cut(rest, " ")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts = parts[map[bool]int{true: 2, false: 3}[parts[0] == "api"]:] // api/v1, or apis/group/version
+	namespace := ""
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		namespace, parts = parts[1], parts[2:]
+	}
+	kind, name := parts[0], ""
+	if len(parts) > 1 && kind != "persistentvolumes" && kind != "controllerrevisions" {
+		name = parts[1]
+	}
+	return fmt.Sprintf("%s %s %s %s %s", cluster, method, kind, namespace, name)
+}
+
+// A dry run of a plan has both API servers check what it would write, and reports what they refuse. It stores nothing.
+func TestADryRunOfAPlanAsksBothServers(t *testing.T) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
+		t := s.t
+		before := s.versions()
+		run(t, s.planArgs("--dry-run=server")...).expect(t, done, "Sent as dry runs: ", "refused: 0.")
+		same(t, "what is stored", before, s.versions())
+		ns := s.destination.namespace
+		for kind, says := range map[string][]string{
+			"count/leases.coordination.k8s.io":      {"REFUSED create Lease " + ns + "/stsmigrate-web on the destination: ", "exceeded quota"},
+			"count/poddisruptionbudgets.policy":     {"REFUSED create PodDisruptionBudget " + ns + "/", "exceeded quota"},
+			"count/endpointslices.discovery.k8s.io": {"REFUSED create EndpointSlice " + ns + "/stsmigrate-web-", "exceeded quota"},
+		} {
+			mend := quota(corev1.ResourceName(kind), "0")(s)
+			run(t, s.planArgs("--dry-run=server")...).expect(t, blocked, append(says, "1 of the writes would be refused; nothing has been written")...)
+			mend()
+		}
+		same(t, "what is stored", before, s.versions())
+		run(t, append(s.applyArgs(), "--dry-run=server")...).expect(t, done, "refused: 0.", "dry run: nothing was written")
+		same(t, "what is stored", before, s.versions())
+	})
+}
