@@ -15,7 +15,7 @@ func strokes(at map[int]fault) func(int) fault { return func(n int) fault { retu
 // the first: the takeover of its successor, or the same write once more.
 func TestTwoFaultsAreSurvivedWithTheSameEnd(t *testing.T) {
 	t.Parallel()
-	from, to := seedsOf(20, 1000)
+	from, to := seedsOf(4, 1000)
 	for name, sc := range shapes() {
 		for _, j := range journeys() {
 			t.Run(fmt.Sprintf("%s %s", name, j.name()), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestARefusalThatIsRepeatedIsSurvived(t *testing.T) {
 			want := goldenOf(t, first.fork(0), j)
 			for n := range want.writes {
 				for k, f := range kinds {
-					if !fifth.playsFault(n, k, len(kinds)) {
+					if !twentieth.playsFault(n, k, len(kinds)) {
 						continue
 					}
 					w := first.fork(uint64(n))

@@ -116,7 +116,7 @@ func (m *machine) carries(ctx context.Context) {
 // its retries, brings the plan to its end, and after a death goes on when the Lease has expired (L1, L2).
 func TestRunsOfTwoMachinesBringAPlanToItsEnd(t *testing.T) {
 	t.Parallel()
-	from, to := seedsOf(4, 1000)
+	from, to := seedsOf(1, 1000)
 	clocks := []time.Duration{0, -time.Hour, 10 * time.Second, time.Hour}
 	for _, mode := range modes() {
 		t.Run(string(mode), func(t *testing.T) {

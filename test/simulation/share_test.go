@@ -47,6 +47,7 @@ type share int
 const (
 	everyCase share = 1
 	fifth     share = 5
+	twentieth share = 20
 )
 
 // shareOf returns the share of the crash points of a shape: all of one shape, and some of the others.
