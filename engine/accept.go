@@ -36,14 +36,7 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	if d.Request != nil {
 		observed.Request = d.Request.ID
 	}
-	var changed []string
-	if direction != j.Observed.Direction {
-		changed = append(changed, plans.DirectionField)
-	}
-	if observed.Request != j.Observed.Request {
-		changed = append(changed, plans.RequestField)
-	}
-	out.By = d.Requesters(changed...)
+	out.By = d.Requesters(changedFields(observed, j.Observed)...)
 	if d.Request != nil && d.Request.RemoveNames && d.Request.ID != j.Observed.Request {
 		if err := KeepsNames(p, j); err != nil {
 			return out.refuse(observed, err)
@@ -65,6 +58,17 @@ func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Reques
 	}
 	out.Command, out.Work, out.RefusedID, out.Refused = command, true, notYet(later, ""), later
 	return out
+}
+
+// changedFields returns the fields in which a Declaration differs from the one that was observed last.
+func changedFields(now, last plans.Observed) (fields []string) {
+	if now.Direction != last.Direction {
+		fields = append(fields, plans.DirectionField)
+	}
+	if now.Request != last.Request {
+		fields = append(fields, plans.RequestField)
+	}
+	return fields
 }
 
 // notYet returns the ID of the reason why a direction is not taken, or another one if it is.

@@ -69,8 +69,8 @@ func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.St
 		if step.Op != plans.Reserve {
 			j.Begin(e.plan, step, observed.Undo)
 		}
-		if observed.Write(ctx) != nil {
-			return "", nil
+		if err := observed.Write(ctx); err != nil {
+			return "", nil //nolint:nilerr // the caller keeps what the servers have refused, for each object
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-var update = flag.Bool("update", false, "write the checks into docs/checks.md")
+var update = flag.Bool("update", false, "write the checks into docs/checks.md") //nolint:gochecknoglobals // a flag of the test
 
 // before and after are where docs/checks.md has what is generated.
 const before, after = "<!-- The catalogue follows: go test ./preflight -update writes it. -->\n", "<!-- The catalogue ends here. -->\n"

@@ -41,9 +41,11 @@ func TestARequestChangesNothingOfAnotherPlan(t *testing.T) {
 func TestARequesterIsNamedOnlyIfAdmissionNamesThem(t *testing.T) {
 	o := NewDeclared("mall", "web")
 	o.SetAnnotations(map[string]string{"stsmigrate.dev/direction-by": "anna"})
+	var fields metav1.FieldsV1
+	fields.SetRawString(`{"f:spec":{"f:direction":{},"f:request":{"f:id":{}}}}`)
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:direction":{},"f:request":{"f:id":{}}}}`)},
+		FieldsV1: &fields,
 	}})
 	d := &Declared{Object: o}
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func TestThePageIsAsGenerated(t *testing.T) {
 func compareFile(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // it is committed, for everybody to read
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,10 +18,6 @@ import (
 // results is what was played so far: one line for each series of cases.
 type results []tally.Line
 
-func same(a, b tally.Line) bool {
-	return a.Part == b.Part && a.World == b.World && a.Case == b.Case
-}
-
 func compare(a, b tally.Line) int {
 	return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(a.World, b.World), cmp.Compare(a.Case, b.Case))
 }
@@ -104,7 +100,7 @@ func (r results) write(file string) error {
 		b.Write(raw)
 	}
 	b.WriteString("\n]\n")
-	return os.WriteFile(file, b.Bytes(), 0o644) //nolint:gosec // it is committed, for everybody to read
+	return os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // collect adds the lines of a file that a part has written, about a commit.

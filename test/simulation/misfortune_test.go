@@ -73,24 +73,12 @@ func (m *misfortune) happens() {
 		return
 	}
 	switch kinds[n] {
-	case deletions:
-		if pod := m.one(s); pod != nil && pod.DeletionTimestamp == nil && m.strikes("%s of %s is deleted", keyOf(pod), s.name) {
-			must(s.Delete(context.TODO(), clone(pod)))
-		}
-	case flaps:
-		if pod := m.one(s); ready(pod) && m.strikes("%s of %s is not ready", keyOf(pod), s.name) {
-			next := clone(pod)
-			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-			s.put(next)
-		}
+	case deletions, flaps, lingering:
+		m.afflict(kinds[n], s)
 	case power:
 		m.power(s)
 	case vanishing:
 		m.vanish(s)
-	case lingering:
-		if pod := m.one(s); pod != nil && m.strikes("%s of %s will take long to end", keyOf(pod), s.name) {
-			m.w.lingers[pod.UID] = 1 + m.rng.IntN(60)
-		}
 	case slowness:
 		if m.strikes("cluster %s is slow with volumes", s.name) {
 			m.w.slow[s.name] = 1 + m.rng.IntN(60)
@@ -100,6 +88,27 @@ func (m *misfortune) happens() {
 			m.away[s.name] = n
 		}
 	case writing, turning: // of the processes and of the user
+	}
+}
+
+// afflict lets a failure of a kind happen to one pod of a cluster.
+func (m *misfortune) afflict(kind actorOf, s *store) {
+	switch pod := m.one(s); kind {
+	case deletions:
+		if pod != nil && pod.DeletionTimestamp == nil && m.strikes("%s of %s is deleted", keyOf(pod), s.name) {
+			must(s.Delete(context.TODO(), clone(pod)))
+		}
+	case flaps:
+		if ready(pod) && m.strikes("%s of %s is not ready", keyOf(pod), s.name) {
+			next := clone(pod)
+			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+			s.put(next)
+		}
+	case lingering:
+		if pod != nil && m.strikes("%s of %s will take long to end", keyOf(pod), s.name) {
+			m.w.lingers[pod.UID] = 1 + m.rng.IntN(60)
+		}
+	default: // of clusters, nodes and processes
 	}
 }
 

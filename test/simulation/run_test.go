@@ -33,7 +33,7 @@ type machine struct {
 	said  []string
 }
 
-func (m *machine) now() time.Time { return time.Now().Add(m.ahead) } //nolint:forbidigo // the clock of the bubble
+func (m *machine) now() time.Time { return time.Now().Add(m.ahead) }
 
 // process runs one process until it ends or dies.
 func (m *machine) process(ctx context.Context, n int, direction plans.Direction) error {
@@ -55,7 +55,7 @@ func (m *machine) process(ctx context.Context, n int, direction plans.Direction)
 	}
 	on := clusters.Clusters{}
 	died := func() {
-		*m.died = time.Now() //nolint:forbidigo // the clock of the bubble
+		*m.died = time.Now()
 		kill()
 	}
 	for side, c := range r.stores {
@@ -84,7 +84,7 @@ func (m *machine) heard(p engine.Progress) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if !m.died.IsZero() {
-		m.waits = max(m.waits, time.Since(*m.died)) //nolint:forbidigo // the clock of the bubble
+		m.waits = max(m.waits, time.Since(*m.died))
 		*m.died = time.Time{}
 	}
 }

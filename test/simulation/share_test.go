@@ -129,7 +129,7 @@ func drawn(t *testing.T, part string, from, to, all uint64) {
 	began := time.Now()
 	t.Cleanup(func() {
 		tally.Add(tally.Line{
-			Part: part, World: strings.ReplaceAll(world, "_", " "), Seeds: []tally.Seeds{{First: from, Last: to}}, Of: int(all), //nolint:gosec // there are a few thousand
+			Part: part, World: strings.ReplaceAll(world, "_", " "), Seeds: []tally.Seeds{{First: from, Last: to}}, Of: int(all),
 			Failed: t.Failed(), Seconds: time.Since(began).Seconds(),
 		})
 	})

@@ -231,7 +231,7 @@ func TestRequestsNameTheirUsers(t *testing.T) {
 		change     func(o *unstructured.Unstructured)
 		want       [4]string
 	}{
-		{"eve has created it", "eve", func(o *unstructured.Unstructured) {}, [4]string{"", "eve", "", ""}},
+		{"eve has created it", "eve", func(*unstructured.Unstructured) {}, [4]string{"", "eve", "", ""}},
 		{"anna approves", "anna", func(o *unstructured.Unstructured) { o.Object["spec"].(fields)["approvedHash"] = "abc123" }, [4]string{"anna", "eve", "", ""}},
 		{"eve blames ben", "eve", func(o *unstructured.Unstructured) {
 			o.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.ApprovalField): "ben", records.RequesterAnnotation(plans.RequestField): "ben"})

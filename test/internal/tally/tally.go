@@ -50,7 +50,7 @@ const (
 	Left   = '.' // not played
 )
 
-var writing sync.Mutex
+var writing sync.Mutex //nolint:gochecknoglobals // of the one file of a process
 
 // Add adds a line to the file. A line that cannot be kept ends the run: the page would say less than was run, and
 // nobody would learn why.
