@@ -56,7 +56,9 @@ func TestPostgreSQLMovesAsItsPageSays(t *testing.T) {
 	password := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "postgres"}, Key: "password"}}
 	application{page: "postgresql", image: name, client: []corev1.EnvVar{
 		{Name: "PGHOST", Value: "postgres-0.postgres,postgres-1.postgres,postgres-2.postgres"},
-		{Name: "PGUSER", Value: "postgres"}, {Name: "PGDATABASE", Value: "postgres"}, {Name: "PGPASSWORD", ValueFrom: password},
+		{Name: "PGUSER", Value: "postgres"},
+		{Name: "PGDATABASE", Value: "postgres"},
+		{Name: "PGPASSWORD", ValueFrom: password},
 	}}.moves(t, "postgres")
 }
 

@@ -168,7 +168,7 @@ func TestTheDisksOfTheDestinationAreFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := s.moved(t)
-	passed(t, outage)
+	outagePasses(t)
 	if after := s.moved(t); after > there+1 {
 		t.Errorf("%d ordinals left for a destination whose disk is full, expected one at most", after-there)
 	}
@@ -279,7 +279,7 @@ func (s fixture) full(p place, ordinal int32, handle string, lost *int) func(*te
 		}
 		note := s.withinOneWave(func(t *testing.T) string {
 			t.Helper()
-			passed(t, outage)
+			outagePasses(t)
 			return fmt.Sprintf("the volume of %s in %s was full for %s, with %d ordinals moved", pod, p.Name, outage, there)
 		})(t)
 		if err := b.FillVolume(t.Context(), handle, false); err != nil {
@@ -334,7 +334,7 @@ func (s fixture) powerless(p place, node string, lost *int) func(*testing.T) str
 		if err := clusters(t).PowerOff(t.Context(), node); err != nil {
 			t.Error(err)
 		}
-		passed(t, outage)
+		outagePasses(t)
 		if err := clusters(t).PowerOn(t.Context(), p.Cluster, node); err != nil {
 			t.Error(err)
 		}
@@ -350,7 +350,7 @@ func cut(meanwhile ...func()) func(*testing.T) string {
 		if err := b.Cut(t.Context()); err != nil {
 			t.Error(err)
 		}
-		passed(t, outage)
+		outagePasses(t)
 		for _, f := range meanwhile {
 			f()
 		}
@@ -361,11 +361,12 @@ func cut(meanwhile ...func()) func(*testing.T) string {
 	}
 }
 
-func passed(t *testing.T, d time.Duration) {
+// outagePasses waits for the time of an outage.
+func outagePasses(t *testing.T) {
 	t.Helper()
 	select {
 	case <-t.Context().Done():
-	case <-time.After(d):
+	case <-time.After(outage):
 	}
 }
 
