@@ -106,10 +106,11 @@ type Engine struct {
 	// journal is the journal as last read or written, at the given version. It is nil when it must be read
 	// again: after a long wait, and whenever another writer may have written it. It is never trusted for a
 	// write: each write follows a Save or a read that finds the version unchanged.
-	journal  *journal.Journal
-	version  records.Version
-	recorded int // Done as it is stored
-	begun    int // Begun as this process has last seen it stored
+	journal   *journal.Journal
+	version   records.Version
+	recorded  int // Done as it is stored
+	uncounted int // writes that were sent and that no stored journal counts yet
+	begun     int // Begun as this process has last seen it stored
 	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
 	// together with the next intent. After a crash the looks find it out again.
 	passed int

@@ -85,8 +85,9 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 // save writes the journal. After any error the journal is read again, since it may or
 // may not have been written.
 func (e *Engine) save(ctx context.Context) error {
+	e.uncounted += e.Recent.Sent() + 1
 	if e.Now != nil {
-		e.journal.Timeline.Sent += e.Recent.Sent() + 1
+		e.journal.Timeline.Sent += e.uncounted
 	}
 	version, err := e.store.Save(ctx, e.journal, e.version)
 	e.answered = err
@@ -94,6 +95,7 @@ func (e *Engine) save(ctx context.Context) error {
 		e.journal = nil
 		return err
 	}
+	e.uncounted = 0
 	e.begun = e.journal.Begun
 	e.version, e.recorded, e.notes = version, e.journal.Done, nil
 	return nil

@@ -18,7 +18,8 @@ import (
 
 // arrival returns what the timeline records of a wave, beside its times.
 func (e *Engine) arrival(j *journal.Journal, step plans.Step, observed plans.Observation) journal.Wave {
-	w := journal.Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To(), Epoch: e.epoch, By: e.Holder, Writes: e.Recent.Sent()}
+	w := journal.Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To(), Epoch: e.epoch, By: e.Holder, Writes: e.uncounted + e.Recent.Sent()}
+	e.uncounted = 0
 	for o := range step.Ordinals.All() {
 		nodes := [2]string{1: observed.Nodes[o]}
 		if f := j.Flight; f != nil && f.Ordinals == step.Ordinals {

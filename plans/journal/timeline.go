@@ -71,7 +71,8 @@ type Wave struct {
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
 	Epoch int64       `json:"epoch"`
-	// Writes counts what was sent since the wave before, as far as it was recorded; 0 where it was not counted.
+	// Writes counts what was sent since the wave before: without what a process has sent since its last record and
+	// before it died, and twice what was sent before a record whose answer was lost; 0 where it was not counted.
 	Writes int `json:"writes,omitempty"`
 	// By is the process that has seen it arrive.
 	By string `json:"by,omitempty"`

@@ -26,7 +26,13 @@ func TestWhatIsNotedOfAWaveOutlivesOtherWriters(t *testing.T) {
 				t.Fatalf("%+v", want)
 			}
 			for _, by := range []disturbance{otherWriters, lostAnswers} {
-				if got := noted(t, first.fork(0), by); !reflect.DeepEqual(got, want) {
+				got := noted(t, first.fork(0), by)
+				for k := range got.arrived { // what is refused, or seems to be, is sent again
+					if k < len(want.arrived) && got.arrived[k].Writes >= want.arrived[k].Writes {
+						got.arrived[k].Writes = want.arrived[k].Writes
+					}
+				}
+				if !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %+v, expected %+v", by, got, want)
 				}
 			}
