@@ -147,7 +147,7 @@ func TestAStoppedWatchGivesTheTerminalBack(t *testing.T) {
 		p.end().expect(t, killed)
 
 		shell := opens(t, "bash", "--norc", "--noprofile", "-i")
-		shell.sees("shell> ")
+		shell.sees("shell>")
 		shell.presses(strings.Join(append([]string{binary}, s.args("status", "-w")...), " ") + "\r")
 		shell.sees("ORD", "of 2", "q leave")
 		for _, stop := range []func(){
@@ -157,7 +157,7 @@ func TestAStoppedWatchGivesTheTerminalBack(t *testing.T) {
 		} {
 			shell.draw("\x1b[2J\x1b[H") // nothing is left of the view
 			stop()
-			shell.sees("[1]+", "Stopped", "shell> ")
+			shell.sees("[1]+", "Stopped", "shell>")
 			shell.presses("echo it has $((40 + 2)) lines\r")
 			shell.sees("echo it has $((40 + 2)) lines", "it has 42 lines") // what is typed is shown
 			shell.draw("\x1b[2J\x1b[H")
@@ -166,7 +166,7 @@ func TestAStoppedWatchGivesTheTerminalBack(t *testing.T) {
 		}
 		shell.draw("\x1b[2J\x1b[H")
 		shell.presses("q")
-		shell.sees("shell> ")
+		shell.sees("shell>")
 		shell.presses("exit\r")
 		<-shell.ended
 		run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
