@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
@@ -40,25 +41,44 @@ func (r *Flags) byMark(ctx context.Context, name string) (*plans.Plan, *End) {
 			ends = append(ends, to)
 		}
 	}
-	id := ""
+	var m *mark
 	for _, e := range ends {
-		if id = marked(ctx, e, name); id != "" {
+		if m = marked(ctx, e, name); m != nil {
 			break
 		}
 	}
-	if id == "" {
+	if m == nil {
 		return nil, nil
 	}
 	for _, e := range ends {
-		if p, home := holds(ctx, e, name, id); home != nil {
+		if p, home := m.holds(ctx, e, name); home != nil {
 			return p, home
 		}
 	}
-	return r.elsewhereIn(ctx, ends, name, id)
+	return r.elsewhereIn(ctx, ends, name, m)
 }
 
-// marked returns the ID of the plan of that name whose mark is on a set of the namespace, or "".
-func marked(ctx context.Context, e *End, name string) string {
+// mark is the mark of a plan on a set. Any tenant who can change the set may have written it.
+type mark struct {
+	id  string
+	set plans.Ref
+}
+
+// of reports whether the plan is the one of the mark, and moves the very set that has it: the mark on another set must
+// not lead a command to a plan that its user does not mean.
+func (m mark) of(p *plans.Plan) bool {
+	is := func(r plans.Ref) bool {
+		return r.Cluster == m.set.Cluster && r.Namespace == m.set.Namespace && r.Name == m.set.Name
+	}
+	return p.ID == m.id && (is(p.Source) || is(p.Destination))
+}
+
+// marked returns the mark of a plan of that name on a set of the namespace, or nil.
+func marked(ctx context.Context, e *End, name string) *mark {
+	cluster, err := clusters.ClusterUID(ctx, e.Client)
+	if err != nil {
+		return nil
+	}
 	for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSetList"), v1alpha1.GroupVersion().WithKind("StatefulSetSliceList")} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(kind)
@@ -68,21 +88,21 @@ func marked(ctx context.Context, e *End, name string) string {
 		for _, o := range list.Items {
 			id, _, _ := strings.Cut(o.Annotations[plans.StampAnnotation], "/")
 			if at := strings.LastIndex(id, "-"); at > 0 && id[:at] == name {
-				return id
+				return &mark{id, plans.Ref{Cluster: cluster, Namespace: o.Namespace, Name: o.Name}}
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
-// holds returns the plan and the home in a cluster that keeps the plan with that ID.
-func holds(ctx context.Context, e *End, name, id string) (*plans.Plan, *End) {
+// holds returns the plan of the mark, and its home, in a cluster that keeps it.
+func (m mark) holds(ctx context.Context, e *End, name string) (*plans.Plan, *End) {
 	var list corev1.ConfigMapList
 	if e.Client.List(ctx, &list, client.MatchingLabels{plans.PlanLabel: name}) != nil {
 		list.Items = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}} // without the right to list all
 	}
 	for _, cm := range list.Items {
-		if p, err := records.NewStore(e.Client, cm.Namespace, name).Plan(ctx); err == nil && p.ID == id {
+		if p, err := records.NewStore(e.Client, cm.Namespace, name).Plan(ctx); err == nil && m.of(p) {
 			home := *e
 			home.Namespace = cm.Namespace
 			return p, &home
@@ -92,7 +112,7 @@ func holds(ctx context.Context, e *End, name, id string) (*plans.Plan, *End) {
 }
 
 // elsewhereIn looks for the plan in the clusters of the other contexts, all at once.
-func (r *Flags) elsewhereIn(ctx context.Context, seen []*End, name, id string) (p *plans.Plan, home *End) {
+func (r *Flags) elsewhereIn(ctx context.Context, seen []*End, name string, m *mark) (p *plans.Plan, home *End) {
 	var others []*End
 	for _, c := range r.Contexts("") {
 		known := false
@@ -114,7 +134,7 @@ func (r *Flags) elsewhereIn(ctx context.Context, seen []*End, name, id string) (
 	var lock sync.Mutex
 	for _, e := range others {
 		all.Go(func() {
-			found, at := holds(ctx, e, name, id)
+			found, at := m.holds(ctx, e, name)
 			lock.Lock()
 			defer lock.Unlock()
 			if at != nil && home == nil {
