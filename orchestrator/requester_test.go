@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -79,6 +83,57 @@ func TestACommandNamesWhoHasAsked(t *testing.T) {
 		o.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.DirectionField): "anna", records.RequesterAnnotation(plans.RequestField): "ben"})
 		if _, asked := actionFor(p, j, h.said(j, &records.Declared{Object: o, Spec: &spec})); asked.By != c.by {
 			t.Errorf("%s: %q, expected %q", name, asked.By, c.by)
+		}
+	}
+}
+
+// A run that was begun from the cache carries its request out, whatever else the API server knows of who has asked:
+// the cache is older, and has no managed fields.
+func TestWhoHasAskedMakesNoOtherRequest(t *testing.T) {
+	h, p := fixture(t)
+	h.Requesters = true
+	declare(t, h.Live, p, func(d *plans.Declaration) { d.Direction = plans.Abort })
+	read := func() *records.Declared {
+		d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	j := journal.New(p)
+	j.Detached, j.Observed.Direction, j.Epoch = true, plans.Move, 1
+	what, asked := actionFor(p, j, h.said(j, read()))
+	now := read()
+	now.Object.SetAnnotations(map[string]string{records.RequesterAnnotation(plans.DirectionField): "anna"})
+	if err := h.Live.Update(t.Context(), now.Object); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{orchestrator: h, plan: p, what: what, command: asked.Command}
+	if err := r.still(t.Context(), j); err != nil {
+		t.Error(err)
+	}
+	if _, asked = actionFor(p, j, h.said(j, read())); asked.By != "anna" || !r.suits(carry, p, asked) {
+		t.Errorf("%+v ends the run", asked.Command)
+	}
+}
+
+// The cache keeps what names the program that has written a request, and nothing of the kind of other objects.
+func TestTheCacheKnowsWhoHasAsked(t *testing.T) {
+	options := cached("mall")
+	for kind, o := range map[string]client.Object{"a request": records.NewDeclared("mall", "web"), "a ConfigMap": &corev1.ConfigMap{}} {
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit"}})
+		transform := options.DefaultTransform
+		for of, by := range options.ByObject {
+			if of.GetObjectKind().GroupVersionKind() == o.GetObjectKind().GroupVersionKind() {
+				transform = by.Transform
+			}
+		}
+		out, err := transform(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := len(out.(client.Object).GetManagedFields()) > 0; has != (kind == "a request") {
+			t.Errorf("%s: managed fields in the cache: %t", kind, has)
 		}
 	}
 }

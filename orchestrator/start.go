@@ -87,12 +87,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if o.SecureMetrics {
 		serving.SecureServing, serving.FilterProvider, serving.CertDir = true, filters.WithAuthenticationAndAuthorization, o.MetricsCertDir
 	}
-	within := map[string]cache.Config{o.Namespace: {}}
 	patience := shutdownTimeout + 5*time.Second
 	m, err := manager.New(transport.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
-		Cache:  cache.Options{DefaultNamespaces: within, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Cache:  cached(o.Namespace),
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
@@ -117,6 +116,17 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	defer h.spans.end(ctx)
 	return m.Start(ctx)
+}
+
+// cached returns what the process remembers of its namespace. Of StatefulSetMigrations it keeps the managed fields,
+// which name the program that has written a request.
+func cached(namespace string) cache.Options {
+	all := func(o any) (any, error) { return o, nil }
+	return cache.Options{
+		DefaultNamespaces: map[string]cache.Config{namespace: {}}, ReaderFailOnMissingInformer: true,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{records.NewDeclared("", ""): {Transform: all}},
+	}
 }
 
 // announce has the changes of states sent, if there is a receiver.

@@ -116,8 +116,11 @@ type Command struct {
 	Observed *Observed
 }
 
-// Is reports whether two requests are the same.
-func (w Command) Is(other Command) bool { return equality.Semantic.DeepEqual(w, other) }
+// Is reports whether two requests are the same, whoever has asked: what is known of them depends on the reader.
+func (w Command) Is(other Command) bool {
+	w.By = other.By
+	return equality.Semantic.DeepEqual(w, other)
+}
 
 // Validate returns the reason why no plan can be made from the Declaration, or why its request is invalid.
 func (d *Declaration) Validate() error {

@@ -233,7 +233,7 @@ func (r *receiver) changes() (out []string) {
 	return out
 }
 
-// A real orchestrator tells a real receiver, which is down at first, of a move until it has moved: every change once, in
+// A real orchestrator tells a real receiver, which is down at first, of a move and of its end: every change once, in
 // order, and signed.
 func TestAReceiverIsToldOfAMove(t *testing.T) {
 	t.Parallel()
@@ -256,6 +256,8 @@ func TestAReceiverIsToldOfAMove(t *testing.T) {
 		s.eventually("the receiver is told: "+change, func(context.Context) bool { return slices.Contains(r.changes(), change) })
 	}
 	heard("moved")
+	run(t, "finalize", "web", "--yes", "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", ns).expect(t, done)
+	heard("finalized")
 	var object *unstructured.Unstructured
 	s.eventually("the last change that was accepted is recorded", func(ctx context.Context) bool {
 		d, err := records.ReadDeclared(ctx, s.destination, ns, "web")
@@ -264,7 +266,7 @@ func TestAReceiverIsToldOfAMove(t *testing.T) {
 		}
 		object = d.Object
 		change, _, _ := unstructured.NestedString(object.Object, "status", "notified", "change")
-		return change == "moved"
+		return change == "finalized"
 	})
 	r.lock.Lock()
 	defer r.lock.Unlock()
