@@ -93,8 +93,10 @@ type known struct {
 // tries records when this process may begin a plan.
 type tries struct {
 	failures int
-	refusals engine.PermanentErrors
-	after    time.Time
+	// overtaken counts the last runs that were overtaken, in a row.
+	overtaken int
+	refusals  engine.PermanentErrors
+	after     time.Time
 }
 
 // New returns an Orchestrator that does nothing yet.
@@ -364,6 +366,15 @@ func (h *Orchestrator) failed(name string) {
 	t := h.triesOf(name)
 	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
 	t.failures++
+}
+
+// overtaken counts a run that was overtaken, and returns how many there were in a row.
+func (h *Orchestrator) overtaken(name string) int {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	t := h.triesOf(name)
+	t.overtaken++
+	return t.overtaken
 }
 
 // final reports whether a plan that cannot be continued needs the user (L3).

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +136,26 @@ func TestTheCacheKnowsWhoHasAsked(t *testing.T) {
 		if has := len(out.(client.Object).GetManagedFields()) > 0; has != (kind == "a request") {
 			t.Errorf("%s: managed fields in the cache: %t", kind, has)
 		}
+	}
+}
+
+// Runs that are overtaken again and again are delayed, and the plan says why.
+func TestARunThatIsAlwaysOvertakenIsDelayed(t *testing.T) {
+	h, p := fixture(t)
+	r := &run{orchestrator: h, plan: p}
+	waits := func() string {
+		j, _, err := r.store().Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.Waiting
+	}
+	for i := range maxOvertaken {
+		if err := r.overtaken(t.Context()); !errors.Is(err, errOvertaken) || waits() != "" {
+			t.Fatalf("the run is overtaken for the %d. time: %v, waits for %q", i+1, err, waits())
+		}
+	}
+	if err := r.overtaken(t.Context()); !errors.Is(err, errOvertaken) || !strings.Contains(waits(), "5 times in a row") {
+		t.Errorf("%v, waits for %q", err, waits())
 	}
 }

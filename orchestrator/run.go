@@ -96,9 +96,12 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 		delete(h.runs, p.Name)
 		h.freed()
 		h.gauges.running.WithLabelValues().Dec()
-		if err == nil || errors.Is(err, engine.ErrStopped) || errors.As(err, new(records.ErrLeaseTaken)) {
+		switch {
+		case err == nil, errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 			delete(h.tries, p.Name)
-		} else {
+		case errors.Is(err, errOvertaken) && h.triesOf(p.Name).overtaken <= maxOvertaken:
+			h.triesOf(p.Name).after = h.Now()
+		default:
 			h.failed(p.Name)
 		}
 		ending := h.ending
@@ -187,7 +190,7 @@ func (r *run) do(ctx context.Context) error {
 	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	case errors.Is(err, errOvertaken):
-		return nil // the plan is reconciled again
+		return r.overtaken(ctx)
 	case err != nil:
 		return r.stuck(ctx, err)
 	}
@@ -201,12 +204,27 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 		log.Log.WithName("plan").Info(what, "plan", r.plan.Name)
 	})
 	switch {
-	case err == nil, errors.Is(err, errOvertaken):
-		return nil // the plan is reconciled again
+	case err == nil:
+		return nil
+	case errors.Is(err, errOvertaken):
+		return r.overtaken(ctx)
 	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
 		return err
 	}
 	return r.waits(ctx, err)
+}
+
+// maxOvertaken is how many runs of a plan in a row may be overtaken before the next one is delayed. More of them
+// mean that two readers of the plan do not agree, and not that somebody writes that fast.
+const maxOvertaken = 4
+
+// overtaken ends a run whose plan has changed since it began: the plan is reconciled again, at once or, when this
+// happens again and again, later and with a reason.
+func (r *run) overtaken(ctx context.Context) error {
+	if times := r.orchestrator.overtaken(r.plan.Name); times > maxOvertaken {
+		return r.waits(ctx, fmt.Errorf("%w, %d times in a row: expected a request (StatefulSetMigration %s) that stays the same for a moment; look for a program that keeps writing it, and report this if there is none", errOvertaken, times, r.plan.Name))
+	}
+	return errOvertaken
 }
 
 // stuck ends a run whose plan could not be taken over or continued.
