@@ -12,12 +12,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
-// page is where every check has an anchor.
-const page = "docs/checks.md"
+// more is the command that explains a check, wherever the program was installed from.
+const more = "to read more: stsmigrate explain "
 
 // Text formats findings in groups, in the order of the catalogue. Each begins a line of its own, wrapped at the width;
 // the commands of its remedy are not wrapped, because they are copied. The last finding of each check is followed
-// by the page about the check.
+// by the command that explains the check.
 func Text(found []check.Finding, width int) string {
 	var b strings.Builder
 	group, rest := "", slices.Clone(found)
@@ -35,7 +35,7 @@ func Text(found []check.Finding, width int) string {
 			one(&b, f, width)
 		}
 		if d.Wants != "" {
-			fmt.Fprintf(&b, "       see %s#%s\n", page, d.Name)
+			fmt.Fprintf(&b, "       %s%s\n", more, d.Name)
 		}
 	}
 	return b.String()
@@ -111,12 +111,12 @@ func Table(r *preflight.Report, width int) string {
 	for _, f := range slices.Concat(r.Failed(), r.Warned()) {
 		fmt.Fprintf(&b, "\n%s %s: %s\n", f.Level, f.Check, f.Object)
 		b.WriteString(program.Wrap("  expected "+plans.Line(f.Want), width, 4))
-		remedy, commands, more := strings.Cut(f.Remedy, "\n")
+		remedy, commands, has := strings.Cut(f.Remedy, "\n")
 		b.WriteString(program.Wrap("  "+remedy, width, 4))
-		if more {
+		if has {
 			fmt.Fprintf(&b, "      %s\n", strings.ReplaceAll(commands, "\n", "\n      "))
 		}
-		fmt.Fprintf(&b, "  see %s#%s\n", page, f.Check)
+		fmt.Fprintf(&b, "  %s%s\n", more, f.Check)
 	}
 	return b.String()
 }

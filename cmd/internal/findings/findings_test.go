@@ -25,7 +25,7 @@ func TestFindingsAreGroupedAndWrapped(t *testing.T) {
 			t.Errorf("too wide: %s", line)
 		}
 	}
-	order := []string{"Budget:\n", "  WARN drains: Node n", "         kubectl uncordon n xx", "see docs/checks.md#drains\n", "Dependencies:\n", "image a", "image b", "see docs/checks.md#images\n"}
+	order := []string{"Budget:\n", "  WARN drains: Node n", "         kubectl uncordon n xx", "to read more: stsmigrate explain drains\n", "Dependencies:\n", "image a", "image b", "to read more: stsmigrate explain images\n"}
 	rest := got
 	for _, want := range order {
 		_, after, ok := strings.Cut(rest, want)
@@ -34,7 +34,7 @@ func TestFindingsAreGroupedAndWrapped(t *testing.T) {
 		}
 		rest = after
 	}
-	if n := strings.Count(got, "#images"); n != 1 {
+	if n := strings.Count(got, "explain images"); n != 1 {
 		t.Errorf("%d pointers to one check:\n%s", n, got)
 	}
 }
@@ -47,7 +47,7 @@ func TestTheTableOfAReportIsGroupedAndWrapped(t *testing.T) {
 	got := Table(r, 70)
 	for _, want := range []string{
 		"Access\nPASS  permissions             rights\n\nDependencies\nWARN  images                  image a: word",
-		"\n2 checks: 1 passed, 1 to know about, 0 ignored, 0 failed\n", "\nWARN images: image a\n  expected it there\n  pull it\n  see docs/checks.md#images\n",
+		"\n2 checks: 1 passed, 1 to know about, 0 ignored, 0 failed\n", "\nWARN images: image a\n  expected it there\n  pull it\n  to read more: stsmigrate explain images\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is absent:\n%s", want, got)
