@@ -75,7 +75,7 @@ func (s *migration) asBefore(before state, there []string) {
 	s.ready(s.source)
 	same(s.t, "source", before, s.state(s.source))
 	left := slices.DeleteFunc(s.names("destination"), func(name string) bool {
-		return name == "ConfigMap/stsmigrate-web" || name == "ConfigMap/stsmigrate-web-journal"
+		return slices.Contains([]string{"ConfigMap/stsmigrate-web", "ConfigMap/stsmigrate-web-journal", "ConfigMap/stsmigrate-web-timeline"}, name)
 	})
 	same(s.t, "objects of the destination", there, left)
 	s.unmarked()

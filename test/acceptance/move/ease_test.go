@@ -18,7 +18,7 @@ func TestBudgetsAreOpenWhileAGateHoldsThePlan(t *testing.T) {
 		run(t, s.asked(gate)...).expect(t, done, "gate         never (BeforeShrink)")
 		run(t, s.applyArgs()...).expect(t, held, "web-4 Tighten", "minAvailable 4", "gate never (BeforeShrink) of web-4")
 		s.eventually("the budgets are open", func(ctx context.Context) bool { return s.allowed(ctx) == 2 })
-		s.shows(held, "Blocked", "budgets: tight for at most")
+		s.shows(held, "Blocked", "budgets: source 2 of 5 may go", "tight for at most")
 		run(t, s.args("resume")...).expect(t, held, "gate never (BeforeShrink) of web-4")
 		s.eventually("the budgets are open again", func(ctx context.Context) bool { return s.allowed(ctx) == 2 })
 		run(t, s.args("abort")...).expect(t, done, "aborted")
