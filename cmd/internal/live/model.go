@@ -41,9 +41,9 @@ type model struct {
 	explains  bool
 	asks      question
 	notice    string
-	last      string // event
-	over      bool   // the last frame: nothing can be typed any more
-	suspend   func() // called before this process is stopped
+	last      string      // event
+	over      bool        // the last frame: nothing can be typed any more
+	suspend   func() bool // called before this process is stopped; reports whether it can be
 	resumed   chan<- struct{}
 }
 
@@ -95,8 +95,10 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 	case key == "ctrl+c":
 		m.do.Interrupt()
 	case key == "ctrl+z":
-		m.suspend()
-		return m, tea.Suspend
+		if m.suspend() {
+			return m, tea.Suspend
+		}
+		m.notice = "not stopped: there is no shell here that could continue it"
 	case asked != none && key == "y":
 		return m.confirmed(asked)
 	case asked != none: // anything else is no

@@ -32,15 +32,14 @@ type screen struct {
 	before  *term.State
 	over    chan struct{}
 	once    sync.Once
-	// stopped gets the signal that stops a process, and resumed a value when the view is drawn again after it.
-	stopped   chan os.Signal
+	// resumed gets a value when the view is drawn again after the process was suspended.
 	resumed   chan struct{}
 	suspended atomic.Bool
 }
 
 // open draws a view until it is closed. What a signal that ends the process at once leaves behind is put back first.
 func open(t Terminal, do Actions) (*screen, error) {
-	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), stopped: make(chan os.Signal, 1), resumed: make(chan struct{}, 1)}
+	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), resumed: make(chan struct{}, 1)}
 	before, err := term.GetState(s.in)
 	if err != nil {
 		return nil, err

@@ -7,25 +7,20 @@ import (
 	"os/signal"
 	"syscall"
 
-	tea "charm.land/bubbletea/v2"
+	"golang.org/x/sys/unix"
 )
 
-// jobs keeps the terminal usable while this process is stopped by job control: by Ctrl-Z, which arrives as a key, or by
-// `kill -TSTP`. The terminal is put back BEFORE the process stops, and the view comes back when it continues. After
-// SIGSTOP, which no process can catch, the view at least takes the terminal again.
+// jobs takes the terminal again when this process continues after a signal has stopped it. SIGTSTP keeps its default
+// action, because Go cannot give it back once it was asked for; the shell puts the modes of its terminal back. Ctrl-Z
+// is a key (suspend): the view releases the terminal BEFORE the process stops.
 func (s *screen) jobs() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
-	signal.Notify(s.stopped, syscall.SIGTSTP)
-	defer func() { signal.Stop(continued); signal.Stop(s.stopped) }()
+	defer signal.Stop(continued)
 	for {
 		select {
-		case <-s.stopped:
-			s.suspend()
-			s.program.Send(tea.SuspendMsg{})
 		case <-s.resumed:
 			s.suspended.Store(false)
-			signal.Notify(s.stopped, syscall.SIGTSTP)
 		case <-continued:
 			if !s.suspended.Load() && s.program.ReleaseTerminal() == nil {
 				_ = s.program.RestoreTerminal() // a terminal that is gone ends the program by itself
@@ -36,8 +31,17 @@ func (s *screen) jobs() {
 	}
 }
 
-// suspend lets the signal that is about to be sent stop this process.
-func (s *screen) suspend() {
+// suspend reports whether this process can be stopped now. It cannot if its parent is of another session: the kernel
+// stops no process that no shell could continue (an orphaned process group, as in a container or `ssh -t`).
+func (s *screen) suspend() bool {
+	ours, err := unix.Getsid(0)
+	if err != nil {
+		return false
+	}
+	theirs, err := unix.Getsid(os.Getppid())
+	if err != nil || theirs != ours {
+		return false
+	}
 	s.suspended.Store(true)
-	signal.Stop(s.stopped)
+	return true
 }
