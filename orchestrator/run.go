@@ -215,7 +215,7 @@ func (r *run) unname(ctx context.Context, c runner.Runner) error {
 }
 
 // maxOvertaken is how many runs of a plan in a row may be overtaken before the next one is delayed. More of them
-// mean that two readers of the plan do not agree, and not that somebody writes that fast.
+// mean that two readers of the plan do not agree, and not that another writer is that fast.
 const maxOvertaken = 4
 
 // overtaken ends a run whose plan has changed since it began: the plan is reconciled again, at once or, when this

@@ -116,7 +116,8 @@ type Command struct {
 	Observed *Observed
 }
 
-// Is reports whether two requests are the same, whoever has asked: what is known of them depends on the reader.
+// Is reports whether two requests are the same. Who has asked makes no difference: what is known of that depends on
+// the reader.
 func (w Command) Is(other Command) bool {
 	w.By = other.By
 	return equality.Semantic.DeepEqual(w, other)

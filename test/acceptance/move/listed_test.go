@@ -1,11 +1,18 @@
 package move_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -105,8 +112,49 @@ func TestADryRunOfAPlanAsksBothServers(t *testing.T) {
 		before := s.versions()
 		run(t, s.planArgs("--dry-run=server")...).expect(t, done, "Sent as dry runs: ", "refused: 0.")
 		same(t, "what is stored", before, s.versions())
-		same(t, "what is stored", before, s.versions())
 		run(t, append(s.applyArgs(), "--dry-run=server")...).expect(t, done, "refused: 0.", "dry run: nothing was written")
 		same(t, "what is stored", before, s.versions())
+	})
+}
+
+// What an admission policy refuses on one side is said before anything is written, with the object and the words of
+// the server, and by the exit code.
+func TestARefusedDryRunSaysWhatIsRefused(t *testing.T) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
+		t := s.t
+		s.forbidsBudgets("no budgets here")
+		before := s.versions()
+		run(t, s.planArgs("--dry-run=server")...).expect(t, blocked, "REFUSED create PodDisruptionBudget", "no budgets here", "of the writes would be refused; nothing has been written")
+		same(t, "what is stored", before, s.versions())
+	})
+}
+
+// forbidsBudgets has the server of the destination refuse each new budget in its namespace, and waits until it does.
+func (s *migration) forbidsBudgets(why string) {
+	s.t.Helper()
+	name := s.destination.namespace
+	create := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create},
+		Rule:       admissionv1.Rule{APIGroups: []string{policyv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"poddisruptionbudgets"}},
+	}}
+	here := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.destination.namespace}}
+	for _, o := range []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: here, ResourceRules: []admissionv1.NamedRuleWithOperations{create}},
+			Validations:      []admissionv1.Validation{{Expression: "false", Message: why}},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+	} {
+		if err := s.destination.Create(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { _ = s.destination.Delete(context.Background(), o) })
+	}
+	s.eventually("the policy is in force", func(ctx context.Context) bool {
+		trial := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "trial"}}
+		err := s.destination.Create(ctx, trial, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), why)
 	})
 }
