@@ -38,7 +38,8 @@ type shell struct {
 	keyboard *os.File
 	mu       sync.Mutex
 	shown    bytes.Buffer
-	read     int // how much of it was seen
+	more     chan struct{} // gets a value when more was shown
+	read     int           // how much of it was seen
 }
 
 func opens(t *testing.T, program string, args ...string) *shell {
@@ -49,13 +50,17 @@ func opens(t *testing.T, program string, args ...string) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shell{t: t, keyboard: keyboard}
+	s := &shell{t: t, keyboard: keyboard, more: make(chan struct{}, 1)}
 	go func() {
 		for buf := make([]byte, 4096); ; {
 			n, err := keyboard.Read(buf)
 			s.mu.Lock()
 			s.shown.Write(buf[:n])
 			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
 			if err != nil {
 				return
 			}
@@ -68,7 +73,7 @@ func opens(t *testing.T, program string, args ...string) *shell {
 // sees waits until the shell has shown a text after what was seen before, and returns everything up to it.
 func (s *shell) sees(text string) string {
 	s.t.Helper()
-	for late := time.Now().Add(20 * time.Second); ; {
+	for late := time.After(20 * time.Second); ; {
 		s.mu.Lock()
 		rest := s.shown.String()[s.read:]
 		if at := strings.Index(rest, text); at >= 0 {
@@ -77,10 +82,11 @@ func (s *shell) sees(text string) string {
 			return rest[:at]
 		}
 		s.mu.Unlock()
-		if time.Now().After(late) {
+		select {
+		case <-s.more:
+		case <-late:
 			s.t.Fatalf("the terminal does not show %q, but %q", text, rest)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
