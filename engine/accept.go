@@ -149,7 +149,7 @@ func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 		}
 		j.Observed, j.Paused = *w.Observed, w.Observed.Paused
 	}
-	if w.SkipGates { // it skips the gates of the current leg
+	if w.SkipGates {
 		return j.Skip(p)
 	}
 	return nil

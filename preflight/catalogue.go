@@ -20,7 +20,8 @@ type row struct {
 	// about is the state that the check requires; remedy is the general advice. A finding is more exact than
 	// either.
 	about, remedy string
-	// worst is the worst level of its findings.
+	// worst is the worst level of its findings. A check that only warns is ignorable, and does not run
+	// between waves.
 	worst check.Level
 	// ignorable reports whether the user may continue in spite of a finding: the check only warns, or it is
 	// about a state that would make a pod wait and could not harm it.
