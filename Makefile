@@ -58,7 +58,7 @@ race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
 integration: ## Run the tests on real control planes (builds them first, once)
-	go test -count=1 -p 3 -timeout 30m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/... ./test/performance/storm/...
+	go test -count=1 -p 3 -timeout 60m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/... ./test/performance/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
@@ -68,7 +68,7 @@ differential-next: ## The same scripts beside the built-in controller of the nex
 
 soak: ## Play every case of the simulation (more than an hour), every move in both modes, then break and repair the templates of fifty slices for ten minutes (SOAK=1h for longer)
 	SIM_LONG=1 go test -count=1 -timeout 24h ./test/simulation
-	MOVE_ALL=1 go test -count=1 -timeout 60m ./test/acceptance/move
+	MOVE_ALL=1 go test -count=1 -timeout 120m ./test/acceptance/move
 	SOAK=$(or $(SOAK),10m) go test -count=1 -timeout 24h -run TestABrokenUpdateIsMended -v ./test/controller/
 
 faults: ## Let one write go wrong in every way, at every write of a move, then upgrade both control planes in mid-move, and restore backups of either (hours; SHARE=60 for one of sixty, other ones every day)

@@ -22,7 +22,7 @@ func faultsShare(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("FAULTS")
 	if text == "" {
-		return 90
+		return 300
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

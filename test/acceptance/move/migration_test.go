@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,10 +51,30 @@ func modesOf(name string) []mode {
 	return []mode{[]mode{rebind, reimport}[(int(h.Sum32()%2)+day)%2]}
 }
 
+// sometimes skips a test on the days of others, if MOVE_SHARE=N asks for one of N of them (`.ci/run`).
+func sometimes(t *testing.T) {
+	t.Helper()
+	text := os.Getenv("MOVE_SHARE")
+	if text == "" || os.Getenv("MOVE_ALL") != "" {
+		return
+	}
+	share, err := strconv.Atoi(text)
+	if err != nil || share < 1 {
+		t.Fatalf("MOVE_SHARE is %q: expected the number of days in which every test runs once, such as 2", text)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(t.Name()))
+	// The mode changes every day, so the share changes after both.
+	if (int(h.Sum32()/2)+day/2)%share != 0 {
+		t.Skipf("it is run on another day (MOVE_SHARE=%d); without MOVE_SHARE it is run every day", share)
+	}
+}
+
 // inBothModes sets up a migration in each mode of today and runs a test on it, in parallel with other tests. The
 // simulation runs what these tests show in both modes every time.
 func inBothModes(t *testing.T, c options, test func(*migration)) {
 	t.Helper()
+	sometimes(t)
 	t.Parallel()
 	for _, m := range modesOf(t.Name()) {
 		t.Run(string(m), func(t *testing.T) {
@@ -67,6 +88,7 @@ func inBothModes(t *testing.T, c options, test func(*migration)) {
 // each of them in both modes.
 func inOneMode(t *testing.T, n int, c options, test func(*migration)) {
 	t.Helper()
+	sometimes(t)
 	t.Parallel()
 	test(newMigration(t, []mode{rebind, reimport}[n%2], c))
 }
