@@ -9,7 +9,7 @@ import (
 
 // Source is what a plan has to know of a volume source that means the same disk in two clusters. A volume
 // whose source has no case in SourceOf stays in its cluster. A source that nodes attach without a VolumeAttachment
-// must not have a case: nothing would show that the old node has let go of the disk (S1).
+// must not have a case: nothing would show that the old node uses the disk no more (S1).
 type Source struct {
 	// Handle names the disk, independently of the object and of the cluster.
 	Handle string
