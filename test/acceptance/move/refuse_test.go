@@ -63,11 +63,11 @@ func (s *migration) refuses(c refusal) {
 	s.t.Log(r.stderr)
 }
 
-// complaints returns the lines of stderr without the warnings of the checks, their headings and their pages.
+// complaints returns the lines of stderr without the warnings of the checks, their headings and their explanations.
 func (r result) complaints() []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
 		return line == "" || strings.HasPrefix(line, "  WARN ") || strings.HasPrefix(line, "Worth knowing") || strings.HasPrefix(line, "Reading both sides") ||
-			strings.HasPrefix(line, "       see ") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
+			strings.HasPrefix(line, "       to read more: ") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
 	})
 }
 
