@@ -144,11 +144,14 @@ func TestAStoppedViewGivesTheTerminalBack(t *testing.T) {
 }
 
 // Ctrl-Z is refused where no shell could continue the process, as in a container: it would stay as it is for ever.
+// That is also so below a shell that has no jobs, as in `ssh -t HOST 'cd X; stsmigrate ...'`.
 func TestAViewWithoutAShellIsNotStopped(t *testing.T) {
-	s := opens(t, os.Args[0])
-	s.sees("q leave")
-	s.types("\x1a")
-	s.sees("not stopped: ")
-	s.types("q")
-	s.sees("\x1b[?25h")
+	for _, args := range [][]string{{os.Args[0]}, {"sh", "-c", os.Args[0] + "; true"}} {
+		s := opens(t, args[0], args[1:]...)
+		s.sees("q leave")
+		s.types("\x1a")
+		s.sees("not stopped: ")
+		s.types("q")
+		s.sees("\x1b[?25h")
+	}
 }

@@ -31,11 +31,12 @@ func (s *screen) jobs() {
 	}
 }
 
-// suspend reports whether this process can be stopped now. It cannot if its parent is of another session: the kernel
-// stops no process that no shell could continue (an orphaned process group, as in a container or `ssh -t`).
+// suspend reports whether this process can be stopped now. The kernel stops no process that no shell could continue (an
+// orphaned process group, as in a container or below `ssh -t`): its group is that of the session itself, because no
+// shell has made it a job, or the shell that has made it one is gone, and its parent is of another session.
 func (s *screen) suspend() bool {
 	ours, err := unix.Getsid(0)
-	if err != nil {
+	if err != nil || unix.Getpgrp() == ours {
 		return false
 	}
 	theirs, err := unix.Getsid(os.Getppid())
