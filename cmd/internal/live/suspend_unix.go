@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,13 @@ func (s *screen) jobs() {
 			s.suspended.Store(false)
 		case <-continued:
 			if !s.suspended.Load() && s.program.ReleaseTerminal() == nil {
+				// What draws the frames stops its ticker after the terminal is released. That would also stop
+				// the ticker of what draws them next.
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-s.over:
+					return
+				}
 				_ = s.program.RestoreTerminal() // a terminal that is gone ends the program by itself
 			}
 		case <-s.over:
