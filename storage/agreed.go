@@ -18,7 +18,7 @@ import (
 // the disk, and the Secrets that the driver receives. The admission policy for new volumes derives the same
 // lines from the object under review, so their form is part of what is installed in clusters. The driver's
 // attributes are among them, because many drivers identify the disk by its attributes and not by the handle.
-// Facts returns an error for a volume source other than csi and nfs, and for a fact with control characters.
+// Facts returns an error for a volume source that is not in sources, and for a fact with control characters.
 func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 	out := []string{"plan " + plan}
 	if ref := pv.Spec.ClaimRef; ref != nil {
@@ -27,7 +27,7 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 	source := SourceOf(pv)
 	if source == nil {
 		handle, _ := Handle(pv)
-		return nil, fmt.Errorf("volume %s is %s: a plan makes volumes of the sources csi and nfs only", pv.Name, handle)
+		return nil, fmt.Errorf("volume %s is %s: a plan makes volumes only of the source %s", pv.Name, handle, Sources())
 	}
 	out = append(out, source.Facts...)
 	for _, s := range Secrets(pv) {

@@ -26,7 +26,7 @@ func TestAClusterAgreesToAllThatNamesADisk(t *testing.T) {
 			want:  []string{"csi d v", "secret ns/a", "secret ns/b", "secret ns/c", "secret ns/d", "secret ns/e", "secret ns/f"},
 		},
 		"a share":                       {spec: "nfs: {server: files, path: /a}", want: []string{"nfs files:/a"}},
-		"a path of a node":              {spec: "hostPath: {path: /}", err: "volume pv-1 is hostPath^/: a plan makes volumes of the sources csi and nfs only"},
+		"a path of a node":              {spec: "hostPath: {path: /}", err: "volume pv-1 is hostPath^/: a plan makes volumes only of the source csi or nfs"},
 		"a second fact within a value":  {spec: `csi: {driver: d, volumeHandle: v, volumeAttributes: {a: "x\nclaim kube-system/y"}}`, err: "has control characters"},
 		"a second fact within a handle": {spec: `csi: {driver: d, volumeHandle: "v\nattribute a=b"}`, err: "has control characters"},
 	} {

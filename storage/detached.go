@@ -175,7 +175,7 @@ func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.V
 // attaches reports whether a volume is attached to nodes at all.
 func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) (bool, error) {
 	driver, _, _ := strings.Cut(vol.Handle, "^")
-	if driver == "nfs" {
+	if neverAttached(driver) {
 		return false, nil
 	}
 	return Attaches(ctx, v.On[side], driver, side)

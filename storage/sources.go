@@ -3,18 +3,18 @@ package storage
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // Source is what a plan has to know of a volume source that means the same disk in two clusters. A volume
-// whose source has no case in SourceOf stays in its cluster. A source that nodes attach without a VolumeAttachment
-// must not have a case: nothing would show that the old node uses the disk no more (S1).
+// whose source is not in sources stays in its cluster.
 type Source struct {
 	// Handle names the disk, independently of the object and of the cluster.
 	Handle string
 	// Facts are the lines about the disk to which the destination's cluster consents. The policy for new
-	// volumes derives the same lines (deploy/chart/templates/policies.yaml).
+	// volumes derives the same lines from the object (deploy/chart/templates/policies.yaml).
 	Facts []string
 	// Server is the address of the file server, "" if nodes reach none by an address of their own.
 	Server string
@@ -22,24 +22,83 @@ type Source struct {
 	Driver, Share string
 }
 
+// sources are the volume sources that mean the same disk in two clusters. To add one, add its row and run `go test
+// ./storage -update` and `make generate`; docs/storage.md says what both clusters must share.
+//
+// A source that nodes attach without a VolumeAttachment must not have a row: nothing would show that the old node
+// uses the disk no more (S1).
+var sources = []struct {
+	// name is that of its field in the spec of a volume, and the first word of its handle unless a driver has one.
+	name string
+	// attached reports whether nodes attach the volume, unless its CSIDriver says otherwise. If they do not, the end
+	// of its pod is the only evidence that the disk is free.
+	attached bool
+	// disk derives the first of the Facts from the object that is created, in CEL. Facts besides the first need a
+	// variable of their own in the policy, as the attributes of csi have.
+	disk string
+	// of returns nil if a volume has another source.
+	of func(corev1.PersistentVolumeSource) *Source
+}{
+	{
+		name: "csi", attached: true,
+		disk: "'csi ' + object.spec.csi.driver + ' ' + object.spec.csi.volumeHandle",
+		of: func(pv corev1.PersistentVolumeSource) *Source {
+			s := pv.CSI
+			if s == nil {
+				return nil
+			}
+			out := &Source{Handle: s.Driver + "^" + s.VolumeHandle, Facts: []string{"csi " + s.Driver + " " + s.VolumeHandle}, Driver: s.Driver}
+			for _, k := range slices.Sorted(maps.Keys(s.VolumeAttributes)) {
+				out.Facts = append(out.Facts, "attribute "+k+"="+s.VolumeAttributes[k])
+			}
+			if out.Server = s.VolumeAttributes["server"]; out.Server == "" { // csi-driver-nfs, and csi-driver-smb
+				out.Server = s.VolumeAttributes["source"]
+			}
+			if out.Share = Known(s).Share; out.Share == "" {
+				out.Share = "what its documentation says: it is not known here"
+			}
+			return out
+		},
+	},
+	{
+		name: "nfs",
+		disk: "'nfs ' + object.spec.nfs.server + ':' + object.spec.nfs.path",
+		of: func(pv corev1.PersistentVolumeSource) *Source {
+			s := pv.NFS
+			if s == nil {
+				return nil
+			}
+			at := s.Server + ":" + s.Path
+			return &Source{Handle: "nfs^" + at, Facts: []string{"nfs " + at}, Server: s.Server, Driver: "nfs", Share: "the file server"}
+		},
+	},
+}
+
 // SourceOf returns the source of a volume, or nil if the volume means nothing in another cluster.
 func SourceOf(pv *corev1.PersistentVolume) *Source {
-	switch s := pv.Spec.PersistentVolumeSource; {
-	case s.CSI != nil:
-		out := &Source{Handle: s.CSI.Driver + "^" + s.CSI.VolumeHandle, Facts: []string{"csi " + s.CSI.Driver + " " + s.CSI.VolumeHandle}, Driver: s.CSI.Driver}
-		for _, k := range slices.Sorted(maps.Keys(s.CSI.VolumeAttributes)) {
-			out.Facts = append(out.Facts, "attribute "+k+"="+s.CSI.VolumeAttributes[k])
+	for _, s := range sources {
+		if out := s.of(pv.Spec.PersistentVolumeSource); out != nil {
+			return out
 		}
-		if out.Server = s.CSI.VolumeAttributes["server"]; out.Server == "" { // csi-driver-nfs, and csi-driver-smb
-			out.Server = s.CSI.VolumeAttributes["source"]
-		}
-		if out.Share = Known(s.CSI).Share; out.Share == "" {
-			out.Share = "what its documentation says: it is not known here"
-		}
-		return out
-	case s.NFS != nil:
-		at := s.NFS.Server + ":" + s.NFS.Path
-		return &Source{Handle: "nfs^" + at, Facts: []string{"nfs " + at}, Server: s.NFS.Server, Driver: "nfs", Share: "the file server"}
 	}
 	return nil
+}
+
+// Sources names the volume sources of which a plan creates volumes in another cluster.
+func Sources() string {
+	names := make([]string, 0, len(sources))
+	for _, s := range sources {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, " or ")
+}
+
+// neverAttached reports whether nodes attach no volume of the source that a handle begins with.
+func neverAttached(driver string) bool {
+	for _, s := range sources {
+		if s.name == driver {
+			return !s.attached
+		}
+	}
+	return false
 }

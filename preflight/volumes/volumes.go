@@ -169,7 +169,7 @@ func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there
 		return out, nil
 	}
 	if why := immovable(pv); why != "" {
-		add(why, "a csi or nfs source that both clusters reach", "its data would have to be copied, which this program does not do; if the application replicates its data, --empty "+v.Template)
+		add(why, "a source ("+storage.Sources()+") that both clusters reach", "its data would have to be copied, which this program does not do; if the application replicates its data, --empty "+v.Template)
 	}
 	if other := there.ByName[v.Name]; other != nil && !i.Ours(other) {
 		add("the destination has a volume of this name", "the name to be free", "delete it there if it is a leftover (reclaim policy Retain first)")
