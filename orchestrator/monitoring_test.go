@@ -15,7 +15,7 @@ import (
 )
 
 //nolint:gochecknoglobals // a flag of the test
-var update = flag.Bool("update", false, "write the dashboard and the alerts anew")
+var update = flag.Bool("update", false, "write the dashboard, the alerts and the table of metrics anew")
 
 func TestDashboardAndAlertsAreAsGenerated(t *testing.T) {
 	for file, make := range map[string]func() ([]byte, error){"alerts.yaml": monitoring.Rules, "dashboard.json": monitoring.Grafana} {
@@ -99,21 +99,27 @@ func asked(t *testing.T, known map[string][]string, expr string) (names []string
 }
 
 func TestThePageHasTheMetrics(t *testing.T) {
-	page, err := os.ReadFile("../docs/orchestrator/running.md")
+	const file = "../docs/orchestrator/running.md"
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string
+	var want strings.Builder
 	for _, m := range new(gauges).list() {
 		name := m.name
 		if len(m.labels) > 0 {
 			name += "{" + strings.Join(m.labels, ",") + "}"
 		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s |\n", name, m.kind(), m.help))
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", name, m.kind(), m.help)
 	}
-	have := regexp.MustCompile("(?m)^\\| `stsmigrate_.*\n").FindAllString(string(page), -1)
-	if !slices.Equal(have, want) {
-		t.Errorf("docs/orchestrator/running.md has\n%s\nexpected\n%s", strings.Join(have, ""), strings.Join(want, ""))
+	rows := regexp.MustCompile("(?:\\| `stsmigrate_.*\n)+")
+	made := rows.ReplaceAllLiteral(page, []byte(want.String()))
+	if *update {
+		if err := os.WriteFile(file, made, 0o644); err != nil { //nolint:gosec // a page of this repository
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(page, made) || !rows.Match(page) {
+		t.Errorf("%s has\n%s\nexpected\n%s: go test ./orchestrator -run TestThePage -update", file, rows.Find(page), &want)
 	}
 }
 

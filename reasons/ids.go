@@ -3,7 +3,25 @@ package reasons
 // ID names a reason. Its form is that of a reason of a Kubernetes condition or Event.
 type ID string
 
-// The reasons of a set, its ordinals and its pods (table/sets.yaml).
+// The reasons in table/process.yaml, from which they are made: go test ./reasons -update
+const (
+	ChecksFailed        ID = "ChecksFailed"
+	NoConsent           ID = "NoConsent"
+	Paused              ID = "Paused"
+	WavesAtLimit        ID = "WavesAtLimit"
+	WaitsForRoom        ID = "WaitsForRoom"
+	WaitsForApproval    ID = "WaitsForApproval"
+	ClusterNotReached   ID = "ClusterNotReached"
+	RequestRefusedByAPI ID = "RequestRefusedByAPI"
+	WriteWithoutEffect  ID = "WriteWithoutEffect"
+	ProgramFailed       ID = "ProgramFailed"
+	TakenOver           ID = "TakenOver"
+	CarriedOutElsewhere ID = "CarriedOutElsewhere"
+	NoOrchestrator      ID = "NoOrchestrator"
+	OtherVersion        ID = "OtherVersion"
+)
+
+// The reasons in table/sets.yaml, from which they are made: go test ./reasons -update
 const (
 	OrdinalDown       ID = "OrdinalDown"
 	SetUnsettled      ID = "SetUnsettled"
@@ -26,7 +44,7 @@ const (
 	AdoptionRevision  ID = "AdoptionRevision"
 )
 
-// The reasons of claims and volumes (table/storage.yaml).
+// The reasons in table/storage.yaml, from which they are made: go test ./reasons -update
 const (
 	ClaimNotBound          ID = "ClaimNotBound"
 	ClaimTerminating       ID = "ClaimTerminating"
@@ -53,7 +71,7 @@ const (
 	JournalIncomplete      ID = "JournalIncomplete"
 )
 
-// The reasons of budgets and drains (table/budgets.yaml).
+// The reasons in table/budgets.yaml, from which they are made: go test ./reasons -update
 const (
 	BudgetMissing     ID = "BudgetMissing"
 	BudgetNotObserved ID = "BudgetNotObserved"
@@ -66,7 +84,7 @@ const (
 	DrainFirst        ID = "DrainFirst"
 )
 
-// The reasons of gates and names (table/gates.yaml).
+// The reasons in table/gates.yaml, from which they are made: go test ./reasons -update
 const (
 	GateNotPassed    ID = "GateNotPassed"
 	GateFailed       ID = "GateFailed"
@@ -76,25 +94,7 @@ const (
 	NameNotPublished ID = "NameNotPublished"
 )
 
-// The reasons of the process that carries a plan out (table/process.yaml).
-const (
-	ChecksFailed        ID = "ChecksFailed"
-	NoConsent           ID = "NoConsent"
-	Paused              ID = "Paused"
-	WavesAtLimit        ID = "WavesAtLimit"
-	WaitsForRoom        ID = "WaitsForRoom"
-	WaitsForApproval    ID = "WaitsForApproval"
-	ClusterNotReached   ID = "ClusterNotReached"
-	RequestRefusedByAPI ID = "RequestRefusedByAPI"
-	WriteWithoutEffect  ID = "WriteWithoutEffect"
-	ProgramFailed       ID = "ProgramFailed"
-	TakenOver           ID = "TakenOver"
-	CarriedOutElsewhere ID = "CarriedOutElsewhere"
-	NoOrchestrator      ID = "NoOrchestrator"
-	OtherVersion        ID = "OtherVersion"
-)
-
-// The reasons of what is stored about a plan, and of requests (table/records.yaml).
+// The reasons in table/records.yaml, from which they are made: go test ./reasons -update
 const (
 	NoPlan              ID = "NoPlan"
 	NoJournal           ID = "NoJournal"

@@ -22,8 +22,8 @@ type Source struct {
 	Driver, Share string
 }
 
-// sources are the volume sources that mean the same disk in two clusters. To add one, add its row and run `go test
-// ./storage -update` and `make generate`; docs/storage.md says what both clusters must share.
+// sources are the volume sources that mean the same disk in two clusters. To add one, add its row and run `make
+// generate`, which makes the admission policies of it; docs/storage.md says what both clusters must share.
 //
 // A source that nodes attach without a VolumeAttachment must not have a row: nothing would show that the old node
 // uses the disk no more (S1).

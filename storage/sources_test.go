@@ -18,7 +18,7 @@ func TestThePoliciesKnowTheSources(t *testing.T) {
 		disk = append(disk, has[len(has)-1]+" ? "+s.disk)
 	}
 	disk = append(disk, "'another source'")
-	want := fmt.Sprintf(`{{/* Made of the sources in storage/sources.go: go test ./storage -update */}}
+	want := fmt.Sprintf(`{{/* Made of the sources in storage/sources.go: make generate */}}
 {{- define "stsmigrate.sources" -}}%s{{- end }}
 {{- define "stsmigrate.has-source" -}}%s{{- end }}
 {{- define "stsmigrate.disk" -}}%s{{- end }}
@@ -29,7 +29,7 @@ func TestThePoliciesKnowTheSources(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != want {
-		t.Errorf("%v: %s is not made of the sources any more: go test ./storage -update\n%s", err, file, got)
+		t.Errorf("%v: %s is not made of the sources any more: make generate\n%s", err, file, got)
 	}
 }
 

@@ -216,8 +216,7 @@ type memberState struct {
 // states reads the states of the members on both sides.
 func (s fixture) states(ctx context.Context) map[string]memberState {
 	out := map[string]memberState{}
-	for i := range s.replicas {
-		pod := fmt.Sprintf("%s-%d", s.set, i)
+	for _, pod := range s.members() {
 		for _, p := range s.places() {
 			var state memberState
 			ctx, cancel := context.WithTimeout(ctx, time.Second) // a pod that is just gone never responds

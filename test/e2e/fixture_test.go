@@ -38,7 +38,16 @@ type fixture struct {
 	from, to            *bed.Cluster
 	source, destination string // namespaces
 	replicas            int32
+	start               int32 // the lowest ordinal
 	d                   int
+}
+
+// members returns the names of the set's pods.
+func (s fixture) members() (names []string) {
+	for i := range s.replicas {
+		names = append(names, fmt.Sprintf("%s-%d", s.set, s.start+i))
+	}
+	return names
 }
 
 // back returns the fixture of the reverse move.
@@ -318,8 +327,8 @@ func (s fixture) available(t *testing.T, p place) {
 func (s fixture) hosts() []string {
 	var all []string
 	for _, ns := range unique(s.source, s.destination) {
-		for i := range s.replicas {
-			all = append(all, fmt.Sprintf("%s-%d.%s.%s.svc.cluster.local", s.set, i, s.set, ns))
+		for _, pod := range s.members() {
+			all = append(all, fmt.Sprintf("%s.%s.%s.svc.cluster.local", pod, s.set, ns))
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -348,7 +349,8 @@ type deletion struct {
 	others, available []string
 }
 
-// deletions collects the deletions of the set's pods. A call returns those since the last one.
+// deletions collects the deletions of the set's pods. A call returns those since the last one, when the watch has
+// shown all that the pods are now.
 func (s fixture) deletions(t *testing.T, patience time.Duration) func() []deletion {
 	t.Helper()
 	watching, err := client.NewWithWatch(s.to.Config, client.Options{})
@@ -361,37 +363,45 @@ func (s fixture) deletions(t *testing.T, patience time.Duration) func() []deleti
 	}
 	t.Cleanup(w.Stop)
 	there := map[string]*corev1.Pod{}
+	current := func() bool {
+		pods := s.pods(t.Context())
+		return len(pods) == len(there) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+			return there[p.Name] == nil || there[p.Name].ResourceVersion != p.ResourceVersion
+		})
+	}
 	return func() (all []deletion) {
-		for {
+		for late := time.After(time.Minute); !current(); {
+			var e watch.Event
 			select {
-			case e, open := <-w.ResultChan():
-				pod, ok := e.Object.(*corev1.Pod)
-				if !open || !ok {
-					t.Fatalf("the watch of the pods ended: %v", e)
-				}
-				was := there[pod.Name]
-				if there[pod.Name] = pod; e.Type == watch.Deleted {
-					delete(there, pod.Name)
-				}
-				if pod.DeletionTimestamp == nil || was != nil && was.DeletionTimestamp != nil {
+			case e = <-w.ResultChan():
+			case <-late:
+				t.Fatalf("the watch does not show what the pods are: %v", slices.Sorted(maps.Keys(there)))
+			}
+			pod, ok := e.Object.(*corev1.Pod)
+			if !ok {
+				t.Fatalf("the watch of the pods ended: %v", e)
+			}
+			was := there[pod.Name]
+			if there[pod.Name] = pod; e.Type == watch.Deleted {
+				delete(there, pod.Name)
+			}
+			if pod.DeletionTimestamp == nil || was != nil && was.DeletionTimestamp != nil {
+				continue
+			}
+			d := deletion{pod: pod.Name}
+			at := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+			for name, other := range there {
+				if name == pod.Name {
 					continue
 				}
-				d := deletion{pod: pod.Name}
-				at := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
-				for name, other := range there {
-					if name == pod.Name {
-						continue
-					}
-					d.others = append(d.others, name)
-					if other.DeletionTimestamp == nil && readyFor(other, at) >= patience-time.Second { // both times have whole seconds
-						d.available = append(d.available, name)
-					}
+				d.others = append(d.others, name)
+				if other.DeletionTimestamp == nil && readyFor(other, at) >= patience-time.Second { // both times have whole seconds
+					d.available = append(d.available, name)
 				}
-				all = append(all, d)
-			default:
-				return all
 			}
+			all = append(all, d)
 		}
+		return all
 	}
 }
 
@@ -424,14 +434,13 @@ func (s fixture) nothingLost(t *testing.T, before map[string]memberState) {
 func TestASetWithDataChangesItsController(t *testing.T) {
 	shipped(t)
 	s := sliced(t, "adopted", 3)
+	s.start = 2
 	set := s.dataSet(cluster.AttachedClass)
-	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 2}
+	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: s.start}
 	s.create(t, append(s.around(true, 8080), set)...)
 	s.available(t, s.places()[0])
+	s.acquainted(t)
 	before, running := s.states(t.Context()), s.processes(t)
-	if len(before) != int(s.replicas) {
-		t.Fatalf("%d members answer, expected %d", len(before), s.replicas)
-	}
 	for _, what := range []string{s.set, "stss/" + s.set} {
 		out, err := command("", suite.binary, "adopt", what, "--yes", "-n", s.source, "--kubeconfig", s.to.Kubeconfig)
 		if err != nil {
