@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,12 +151,23 @@ func TestARunThatIsAlwaysOvertakenIsDelayed(t *testing.T) {
 		}
 		return j.Waiting
 	}
+	ends := func() (reason string, until time.Duration) {
+		err := r.overtaken(t.Context())
+		if !errors.Is(err, errOvertaken) {
+			t.Fatal(err)
+		}
+		h.lock.Lock()
+		defer h.lock.Unlock()
+		before := h.Now()
+		h.delay(p.Name, err)
+		return waits(), h.triesOf(p.Name).after.Sub(before)
+	}
 	for i := range maxOvertaken {
-		if err := r.overtaken(t.Context()); !errors.Is(err, errOvertaken) || waits() != "" {
-			t.Fatalf("the run is overtaken for the %d. time: %v, waits for %q", i+1, err, waits())
+		if reason, until := ends(); reason != "" || until > time.Second/2 {
+			t.Fatalf("overtaken for the %d. time, the plan waits for %q, and %s", i+1, reason, until)
 		}
 	}
-	if err := r.overtaken(t.Context()); !errors.Is(err, errOvertaken) || !strings.Contains(waits(), "5 times in a row") {
-		t.Errorf("%v, waits for %q", err, waits())
+	if reason, until := ends(); !strings.Contains(reason, "5 times in a row") || until < time.Second {
+		t.Errorf("the plan waits for %q, and %s", reason, until)
 	}
 }

@@ -96,20 +96,25 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 		delete(h.runs, p.Name)
 		h.freed()
 		h.gauges.running.WithLabelValues().Dec()
-		switch {
-		case err == nil, errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
-			delete(h.tries, p.Name)
-		case errors.Is(err, errOvertaken) && h.triesOf(p.Name).overtaken <= maxOvertaken:
-			h.triesOf(p.Name).after = h.Now()
-		default:
-			h.failed(p.Name)
-		}
+		h.delay(p.Name, err)
 		ending := h.ending
 		h.lock.Unlock()
 		if !ending {
 			h.wake(p.Name)
 		}
 	})
+}
+
+// delay decides when the run after one that has ended may begin. The caller holds the lock.
+func (h *Orchestrator) delay(name string, err error) {
+	switch {
+	case err == nil, errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
+		delete(h.tries, name)
+	case errors.Is(err, errOvertaken) && h.triesOf(name).overtaken <= maxOvertaken:
+		h.triesOf(name).after = h.Now()
+	default:
+		h.failed(name)
+	}
 }
 
 // safely calls do, and blocks the plan if the program itself panics. The returned error delays every

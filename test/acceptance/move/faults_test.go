@@ -3,10 +3,8 @@ package move_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,20 +14,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 )
 
-// faultsShare returns in how many days every fault is played at every write once. FAULTS=1 plays all of them in one
-// run, some two thousand moves.
-func faultsShare(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("FAULTS")
-	if text == "" {
-		return 300
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("FAULTS is %q: expected the number of days for all of them, such as 1", text)
-	}
-	return n
-}
+// faultsShare is in how many days every fault is played at every write once. FAULTS=1 plays all of them in one run,
+// some two thousand moves.
+const faultsShare = 300
 
 // Every kind of fault at every write of a move and of its end, one at a time: the program that is run again as its
 // messages say brings the move to its end, and nothing is lost, left, or away more often than promised.
@@ -40,7 +27,7 @@ func TestAFaultAtAnyWriteLosesNothing(t *testing.T) {
 			t.Parallel()
 			writes := undisturbed(t, m)
 			t.Logf("%d writes", len(writes))
-			share, n := faultsShare(t), 0
+			share, n := shareOf(t, "FAULTS", faultsShare), 0
 			for _, kind := range faults.Kinds() {
 				for at := range writes {
 					n++

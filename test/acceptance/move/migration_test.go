@@ -41,31 +41,44 @@ const (
 // runs those of another day. With MOVE_ALL every test runs in both modes (`make soak`).
 var day = today.Day("MOVE_DAY")
 
+// hashOf spreads the tests over the days.
+func hashOf(name string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return int(h.Sum32())
+}
+
+// shareOf returns the number in an environment variable: in how many days everything that it selects is played once.
+func shareOf(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q: expected the number of days in which everything is played once, such as 2", variable, text)
+	}
+	return n
+}
+
 // modesOf returns the modes in which a test runs today.
 func modesOf(name string) []mode {
 	if os.Getenv("MOVE_ALL") != "" {
 		return []mode{rebind, reimport}
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	return []mode{[]mode{rebind, reimport}[(int(h.Sum32()%2)+day)%2]}
+	return []mode{[]mode{rebind, reimport}[(hashOf(name)+day)%2]}
 }
 
 // sometimes skips a test on the days of others, if MOVE_SHARE=N asks for one of N of them (`.ci/run`).
 func sometimes(t *testing.T) {
 	t.Helper()
-	text := os.Getenv("MOVE_SHARE")
-	if text == "" || os.Getenv("MOVE_ALL") != "" {
+	share := shareOf(t, "MOVE_SHARE", 1)
+	if os.Getenv("MOVE_ALL") != "" {
 		return
 	}
-	share, err := strconv.Atoi(text)
-	if err != nil || share < 1 {
-		t.Fatalf("MOVE_SHARE is %q: expected the number of days in which every test runs once, such as 2", text)
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(t.Name()))
 	// The mode changes every day, so the share changes after both.
-	if (int(h.Sum32()/2)+day/2)%share != 0 {
+	if (hashOf(t.Name())/2+day/2)%share != 0 {
 		t.Skipf("it is run on another day (MOVE_SHARE=%d); without MOVE_SHARE it is run every day", share)
 	}
 }

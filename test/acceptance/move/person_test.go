@@ -39,12 +39,6 @@ type person struct {
 // types starts the binary in a new window.
 func types(t *testing.T, args ...string) *person {
 	t.Helper()
-	return opens(t, binary, args...)
-}
-
-// opens starts a program in a new window.
-func opens(t *testing.T, program string, args ...string) *person {
-	t.Helper()
 	p := &person{t: t, ended: make(chan struct{}), screen: vt.NewEmulator(columns, lines)}
 	keyboard, terminal, err := pty.Open()
 	if err != nil {
@@ -58,7 +52,7 @@ func opens(t *testing.T, program string, args ...string) *person {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
-	p.cmd = exec.CommandContext(ctx, program, args...)
+	p.cmd = exec.CommandContext(ctx, binary, args...)
 	p.cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "PS1=shell> "}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
