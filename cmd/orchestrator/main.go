@@ -47,12 +47,12 @@ Several of these processes share the plans and take over from one another.`,
 	s.SortFlags = false
 	s.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of its own cluster; without it, that of the pod's service account")
 	s.StringVar(&f.Namespace, "namespace", "", "where plans and Secrets of clusters are (default: that of the kubeconfig or of the pod)")
-	s.DurationVar(&f.StepTimeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before its plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
+	program.Duration(s, &f.StepTimeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before its plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
 	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
-	s.DurationVar(&f.ForgetAfter, "forget-after", 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
+	program.Duration(s, &f.ForgetAfter, "forget-after", 0, 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
 	s.BoolVar(&f.Requesters, "requesters", false, "the API server of its own cluster writes down who has set each request (the policy stsmigrate-requesters of the chart): the timeline names that user")
 	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds only: a kubeconfig of another user could then reach services on this machine")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
@@ -73,14 +73,10 @@ func (f *flags) run(ctx context.Context) error {
 	switch {
 	case f.Limits.QPS <= 0 || f.Limits.Burst < 1:
 		return fmt.Errorf("--cluster-qps is %v and --cluster-burst %d: expected more than 0, and 1 or more", f.Limits.QPS, f.Limits.Burst)
-	case f.ForgetAfter < 0:
-		return fmt.Errorf("--forget-after is %s: expected a time such as 720h, or 0", f.ForgetAfter)
 	case f.MaxPlans < 0:
 		return fmt.Errorf("--max-plans is %d: expected 0 or more", f.MaxPlans)
 	case f.Waves < 0:
 		return fmt.Errorf("--cluster-waves is %d: expected 0 or more", f.Waves)
-	case f.StepTimeout <= 0:
-		return fmt.Errorf("--step-timeout is %s: expected more than 0", f.StepTimeout)
 	}
 	config, namespace, err := program.Connect(f.kubeconfig)
 	if err != nil {

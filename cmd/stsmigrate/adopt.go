@@ -42,7 +42,7 @@ from before the first write until the end; the same command continues after an i
 	}
 	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the controllers")
+	program.Duration(cmd.Flags(), &timeout, "timeout", 5*time.Minute, time.Second, "how long to wait for the controllers")
 	return cmd
 }
 

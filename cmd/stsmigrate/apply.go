@@ -82,7 +82,7 @@ that namespace.`,
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	a.eventsFlag(cmd)
-	cmd.Flags().DurationVar(timeout, "step-timeout", 10*time.Minute, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
+	program.Duration(cmd.Flags(), timeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 
 // isName reports whether an argument is the name of a plan and not a file.

@@ -30,7 +30,7 @@ PLAN.yaml is a file that "plan --out" wrote. Exit code 3 says that something blo
 		Example: `  stsmigrate check web -n shop --to-namespace shop-new
   stsmigrate check web -n shop --context east --to-context west --ignore nodes-fit
   stsmigrate check web.yaml -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: program.OptionalArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := a.report(cmd.Context(), f, args)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -38,9 +39,6 @@ it may create no others. It is for the administrator of the cluster, who knows w
   stsmigrate consent --cluster --plan web.yaml --side destination | kubectl --context west apply --server-side -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if lasts <= 0 {
-				return fmt.Errorf("--for is %s: expected a time such as 720h", lasts)
-			}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				if cluster {
 					all, err := clusterConsent(ctx, r, side)
@@ -53,7 +51,7 @@ it may create no others. It is for the administrator of the cluster, who knows w
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&cluster, "cluster", false, "what a cluster agrees to, and not the namespaces: of which disks volumes may be made in it")
-	cmd.Flags().DurationVar(&lasts, "for", consentLasts, "for how long the namespaces agree")
+	program.Duration(cmd.Flags(), &lasts, "for", consentLasts, time.Second, "for how long the namespaces agree")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/explain"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
@@ -17,7 +18,7 @@ No cluster is asked.`,
 		Example: `  stsmigrate explain OrdinalsChanged
   stsmigrate explain csi-driver
   stsmigrate explain`,
-		Args: cobra.MaximumNArgs(1),
+		Args: program.OptionalArgument,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := a.knownOutput(); err != nil {
 				return err

@@ -30,7 +30,7 @@ func (a *app) planCommand() *cobra.Command {
   stsmigrate plan web -n shop --to-context west --patch west.yaml --out web.yaml
   stsmigrate plan web -n shop --to-namespace shop-new --show-writes --dry-run=server
   stsmigrate plan -f migration.yaml`,
-		Args: cobra.MaximumNArgs(1),
+		Args: program.OptionalArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"none", "client", "server"}, a.dryRun) {
 				return fmt.Errorf("--dry-run=%s: expected one of none, client, server", a.dryRun)

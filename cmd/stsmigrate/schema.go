@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/docs/schemas"
 )
 
@@ -17,7 +18,7 @@ Editors complete and check a Migration with it. Without an argument, the kinds a
 is asked.`,
 		Example: `  stsmigrate schema Migration > migration.schema.json
   stsmigrate schema`,
-		Args: cobra.MaximumNArgs(1), ValidArgs: schemas.Kinds(),
+		Args: program.OptionalArgument, ValidArgs: schemas.Kinds(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				_, err := fmt.Fprintln(a.Out, strings.Join(schemas.Kinds(), "\n"))

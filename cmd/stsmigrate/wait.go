@@ -39,7 +39,7 @@ the plan is there with 4 if the plan is blocked, with 5 if it was aborted, and w
 	}
 	cmd.Flags().StringSliceVar(&want, "for", []string{"Moved"}, "the states to wait for: "+strings.Join(live.States(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(live.States(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 for as long as it takes")
+	program.Duration(cmd.Flags(), &timeout, "timeout", 0, 0, "how long to wait; 0 for as long as it takes")
 	return cmd
 }
 

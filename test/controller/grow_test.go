@@ -39,6 +39,7 @@ func TestClaimsGrowWhereTheirClassAllows(t *testing.T) {
 	for _, name := range []string{"data-web-0", "log-web-0"} {
 		s.until(t, name+" is bound", func(ctx context.Context) bool { return claim(ctx, name).Status.Phase == corev1.ClaimBound })
 	}
+	s.until(t, "the status has a revision", func(context.Context) bool { return s.slice(t).Status.UpdateRevision != "" })
 	before, revision := s.uids(t), s.slice(t).Status.UpdateRevision
 	grown := s.merged(t, "volumeClaimTemplates: "+templates("2Gi"))
 	raw, err := grown.MarshalJSON()

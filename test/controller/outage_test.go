@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
@@ -43,61 +42,6 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *slicerig.Installed, 
 	return north, installed, p, s
 }
 
-// outage kills the API server for a time, which the controller must survive.
-func outage(t *testing.T, c *cluster.Cluster, p *slicerig.Process, during time.Duration) {
-	t.Helper()
-	start, err := c.KillServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-p.Done:
-		t.Fatalf("the controller ended: %v\n%s", err, p.Output())
-	case <-time.After(during):
-	}
-	t.Cleanup(start())
-}
-
-// after waits for something after an outage. The watches of the test have ended with it.
-func (s *side) after(t *testing.T, p *slicerig.Process, what string, is func(context.Context) bool) {
-	t.Helper()
-	end := time.NewTimer(patience)
-	defer end.Stop()
-	tick := time.NewTicker(quiet)
-	defer tick.Stop()
-	for !is(t.Context()) {
-		select {
-		case <-tick.C:
-		case <-end.C:
-			t.Fatalf("not within %s: %s\n%s", patience, what, p.Output())
-		}
-	}
-}
-
-// 2599-25: a pod whose minReadySeconds pass while the API server is down counts as soon as it is back: the time does
-// not begin anew.
-func TestTheTimeOfAPodPassesInAnOutage(t *testing.T) {
-	t.Parallel()
-	const ready = 20 * time.Second
-	north, _, p, s := another(t, slicerig.Slice)
-	if err := s.Create(t.Context(), s.written(t, "  replicas: 1\n  minReadySeconds: 20")); err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, "the pod is ready, and does not count", func(ctx context.Context) bool {
-		var o v1alpha1.StatefulSetSlice
-		err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, &o)
-		return err == nil && o.Status.ReadyReplicas == 1 && o.Status.AvailableReplicas == 0
-	})
-	outage(t, north, p, ready)
-	var list v1alpha1.StatefulSetSliceList
-	s.after(t, p, "the API server answers", func(ctx context.Context) bool { return s.List(ctx, &list) == nil })
-	back := time.Now()
-	s.after(t, p, "the pod counts", func(ctx context.Context) bool { return s.isUpdated(ctx, 1) })
-	if took := time.Since(back); took >= ready {
-		t.Errorf("the pod counted %s after the API server was back: its time has begun anew", took)
-	}
-}
-
 // 961-53, 2599-25, 3541-48, 3335-60: while the API server is down nothing happens. Then the
 // update continues where it stopped.
 func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
@@ -114,8 +58,27 @@ func TestAnUpdateGoesOnAfterAnOutage(t *testing.T) {
 		defer s.lock.Unlock()
 		return len(s.trace) > 3
 	})
-	outage(t, north, p, 5*time.Second) // long enough for requests to fail
-	s.after(t, p, "the set is updated", func(ctx context.Context) bool { return s.isUpdated(ctx, 3) })
+	start, err := north.KillServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	select { // long enough for requests to fail
+	case err := <-p.Done:
+		t.Fatalf("the controller ended: %v\n%s", err, p.Output())
+	case <-time.After(5 * time.Second):
+	}
+	t.Cleanup(start())
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	tick := time.NewTicker(quiet) // the watches of the test have ended as well
+	defer tick.Stop()
+	for !s.isUpdated(t.Context(), 3) {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("not updated within %s\n%s", patience, p.Output())
+		}
+	}
 	for pod, uid := range s.uids(t) {
 		if before[pod] == uid {
 			t.Errorf("%s is still the old one", pod)

@@ -159,7 +159,7 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 		side := plans.Sides()[i]
 		uid, err := clusters.ClusterUID(ctx, e.Client)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s (context %s): %w", side, e.Context, err)
+			return nil, nil, fmt.Errorf("%s (%s): %w", side, e.Name(), err)
 		}
 		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
 	}

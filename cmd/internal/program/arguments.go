@@ -25,6 +25,15 @@ func OneArgument(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes one %s, and got %s: %s --help shows how%s", cmd.CommandPath(), what, got, cmd.CommandPath(), hint)
 }
 
+// OptionalArgument allows one argument: the one that the command's Use names.
+func OptionalArgument(cmd *cobra.Command, args []string) error {
+	if len(args) <= 1 {
+		return nil
+	}
+	what := strings.Trim(strings.Fields(cmd.Use)[1], "[]")
+	return fmt.Errorf("%s takes at most one %s, and got %s: %[1]s --help shows how", cmd.CommandPath(), what, strings.Join(args, " "))
+}
+
 // TwoArguments requires exactly the two arguments that the command's Use names.
 func TwoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 {

@@ -62,6 +62,14 @@ type End struct {
 	Namespace string
 }
 
+// Name returns what the user knows the cluster by: the context, or the server if there is none, as in a pod.
+func (e *End) Name() string {
+	if e.Context == "" {
+		return e.config.Host
+	}
+	return "context " + e.Context
+}
+
 // Wait returns when no watch of any cluster is open any more. The context of the command must have ended.
 func (r *Flags) Wait() {
 	for _, e := range r.opened {

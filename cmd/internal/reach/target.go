@@ -219,7 +219,7 @@ func (r *Flags) connect(ctx context.Context, p *plans.Plan, side plans.Side, fla
 	}
 	uid, err := clusters.ClusterUID(ctx, e.Client)
 	if err != nil {
-		return nil, fmt.Errorf("%s of plan %s (context %s): %w", side, p.Name, e.Context, err)
+		return nil, fmt.Errorf("%s of plan %s (%s): %w", side, p.Name, e.Name(), err)
 	}
 	if uid != p.On(side).Cluster && guessed {
 		return nil, fmt.Errorf("%s of plan %s: kubeconfig %s has no context %q, and %q is another cluster: name both sides with --context and --to-context or their kubeconfigs", side, p.Name, kubeconfig(flags), context, e.Context)

@@ -155,7 +155,7 @@ pods are replaced by hand), and 1 after --timeout.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "say it again whenever something changes, until it has come to its end")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0 is without end")
+	program.Duration(cmd.Flags(), &timeout, "timeout", 0, 0, "how long to wait; 0 is without end")
 	return cmd
 }
 

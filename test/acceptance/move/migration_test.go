@@ -275,7 +275,7 @@ func (s *migration) ready(on *end) {
 // eventually waits until a condition is true.
 func (s *migration) eventually(what string, is func(context.Context) bool) {
 	s.t.Helper()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 40*time.Second, true,
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true,
 		func(ctx context.Context) (bool, error) { return is(ctx), nil })
 	if err != nil {
 		s.t.Fatalf("not in time: %s\n%s%s", what, s.situation(s.source), s.situation(s.destination))
