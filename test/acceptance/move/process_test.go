@@ -26,7 +26,7 @@ const (
 )
 
 // tooLong is the time after which a command counts as hanging.
-const tooLong = 90 * time.Second
+const tooLong = 4 * time.Minute
 
 // process is one run of the binary.
 type process struct {
