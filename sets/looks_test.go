@@ -264,8 +264,12 @@ func TestBudgetsAreNotTightenedForAWaveThatMustWait(t *testing.T) {
 		return w.Steadily
 	}
 	looks(t, ready, look, map[string]seen{
-		"it may go":               {func(*scene) {}, plans.After, ""},
-		"another ordinal is down": {func(s *scene) { s.fails("shop/web-2") }, plans.During, "no ordinal is scaled down until it is available"},
+		"it may go":                    {func(*scene) {}, plans.After, ""},
+		"another ordinal is down":      {func(s *scene) { s.fails("shop/web-2") }, plans.During, "no ordinal is scaled down until it is available"},
+		"its claim is kept":            {func(s *scene) { s.claim.Finalizers = append(s.claim.Finalizers, "example.com/backup") }, plans.During, "is kept by finalizer example.com/backup"},
+		"a stranger mounts its claim":  {func(s *scene) { s.others = append(s.others, stranger("data-web-4")) }, plans.During, "also mounted by pod backup"},
+		"its node cannot report":       {func(s *scene) { s.node.Status.Conditions[0].Status = corev1.ConditionUnknown }, plans.During, "is gone or not Ready"},
+		"it will not be able to leave": {func(s *scene) { s.claim.Name = "another" }, plans.After, ""},
 	})
 }
 

@@ -55,11 +55,8 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
 		return w.strange(m.To(), to, w.either(m.To(), to, m.Ordinals)), nil
 	}
-	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
-		if retentionOf(set) != *retain() {
-			return plans.Stop(reasons.RetentionChanged, fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
-				w.Plan.On(side).Set(), plans.Writer(set, "spec", "persistentVolumeClaimRetentionPolicy"))), nil
-		}
+	if stop := w.keeps(m, from, to); stop != nil {
+		return *stop, nil
 	}
 	down, s, err := w.mayGo(ctx, m, from, to)
 	if err != nil || s.Standing != plans.After {
@@ -69,18 +66,36 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if s, err := pdb.Within(w.Plan, w.On)(ctx, m); err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	s, err = storage.Departing(w.Plan, w.On)(ctx, m)
+	s, err = w.unready(ctx, m)
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, s.Undo.Flight); err != nil || why != "" {
-		return plans.Wait(reasons.VolumeAttached, why), err
-	}
-	return w.letGo(ctx, m, from, s.Undo.Flight)
+	return w.resize(m, m.From, from, false, plans.Undo{Flight: s.Undo.Flight}), nil
 }
 
-// letGo records the pods of the wave with its volumes, and returns the write.
-func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, flight *plans.Flight) (plans.Observation, error) {
+// keeps stops where a set would delete the claims of the wave with its pods.
+func (w Steps) keeps(m plans.StepContext, from, to *appsv1.StatefulSet) *plans.Observation {
+	for side, set := range map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to} {
+		if retentionOf(set) != *retain() {
+			stop := plans.Stop(reasons.RetentionChanged, fmt.Sprintf("%s no longer keeps its claims (persistentVolumeClaimRetentionPolicy, written by %s): the claims of its pods would be deleted with them; set whenScaled and whenDeleted back to Retain",
+				w.Plan.On(side).Set(), plans.Writer(set, "spec", "persistentVolumeClaimRetentionPolicy")))
+			return &stop
+		}
+	}
+	return nil
+}
+
+// unready looks at everything else that a later step of the wave will require (S17). After: the Undo has the pods and
+// the volumes of the wave in a Flight.
+func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	s, err := storage.Departing(w.Plan, w.On)(ctx, m)
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	flight := s.Undo.Flight
+	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, flight); err != nil || why != "" {
+		return plans.Wait(reasons.VolumeAttached, why), err
+	}
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {
 		return plans.Observation{}, err
@@ -104,7 +119,7 @@ func (w Steps) letGo(ctx context.Context, m plans.StepContext, set *appsv1.State
 			flight.Pods = append(flight.Pods, pod)
 		}
 	}
-	return w.resize(m, m.From, set, false, plans.Undo{Flight: flight}), nil
+	return s, nil
 }
 
 // leaves records a pod of the wave and its node. A pod that serves is not scaled down while its node could

@@ -123,8 +123,8 @@ func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *pla
 	return nil
 }
 
-// Steadily tightens the budgets only when the wave may go: Shrink checks the same, and budgets that allow
-// nothing must not wait for it. The budgets leave out the ordinals that are down already.
+// Steadily tightens the budgets only when the wave may go and its volumes can be handed over: Shrink checks the same,
+// and budgets that allow nothing must not wait for it. A snapshot of a claim may take hours. The budgets leave out the ordinals that are down already.
 func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	from, err := w.Set(ctx, m.From)
 	if err != nil {
@@ -139,6 +139,11 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 		var s plans.Observation
 		if m.Down, s, err = w.mayGo(ctx, m, from, to); err != nil || s.Standing != plans.After {
 			return s, err
+		}
+		if w.keeps(m, from, to) == nil { // else Shrink stops, which must not wait
+			if s, err = w.unready(ctx, m); err != nil || s.Standing == plans.During {
+				return s, err
+			}
 		}
 	} else if stop := w.displaced(m, from, to); stop != nil {
 		return *stop, nil
