@@ -129,6 +129,20 @@ func (p *person) presses(keys string) {
 	}
 }
 
+// insists presses a key until the program ends. On a busy machine a key can come into the middle of what the terminal
+// answers to a query of the program, and be taken for a part of it.
+func (p *person) insists(key string) {
+	p.t.Helper()
+	for {
+		p.presses(key)
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(10 * time.Second):
+		}
+	}
+}
+
 // leaves waits for the end of the command. The terminal must be as it was.
 func (p *person) leaves(code int) {
 	p.t.Helper()

@@ -114,8 +114,8 @@ func TestAKilledWatchLeavesTheTerminal(t *testing.T) {
 		p.end().expect(t, killed)
 
 		for _, end := range []func(*person) int{
-			func(p *person) int { p.presses("q"); return done },
-			func(p *person) int { p.presses("\x03"); return interrupted },
+			func(p *person) int { p.insists("q"); return done },
+			func(p *person) int { p.insists("\x03"); return interrupted },
 			func(p *person) int { p.signal(syscall.SIGTERM); return interrupted },
 			func(p *person) int { p.signal(syscall.SIGHUP); return interrupted },
 		} {
