@@ -115,7 +115,7 @@ func TestThePageHasTheMetrics(t *testing.T) {
 	rows := regexp.MustCompile("(?:\\| `stsmigrate_.*\n)+")
 	made := rows.ReplaceAllLiteral(page, []byte(want.String()))
 	if *update {
-		if err := os.WriteFile(file, made, 0o644); err != nil { //nolint:gosec // a page of this repository
+		if err := os.WriteFile(file, made, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if !bytes.Equal(page, made) || !rows.Match(page) {

@@ -22,12 +22,8 @@ type Source struct {
 	Driver, Share string
 }
 
-// sources are the volume sources that mean the same disk in two clusters. To add one, add its row and run `make
-// generate`, which makes the admission policies of it; docs/storage.md says what both clusters must share.
-//
-// A source that nodes attach without a VolumeAttachment must not have a row: nothing would show that the old node
-// uses the disk no more (S1).
-var sources = []struct {
+// source is a kind of volume source.
+type source struct {
 	// name is that of its field in the spec of a volume, and the first word of its handle unless a driver has one.
 	name string
 	// attached reports whether nodes attach the volume, unless its CSIDriver says otherwise. If they do not, the end
@@ -38,45 +34,54 @@ var sources = []struct {
 	disk string
 	// of returns nil if a volume has another source.
 	of func(corev1.PersistentVolumeSource) *Source
-}{
-	{
-		name: "csi", attached: true,
-		disk: "'csi ' + object.spec.csi.driver + ' ' + object.spec.csi.volumeHandle",
-		of: func(pv corev1.PersistentVolumeSource) *Source {
-			s := pv.CSI
-			if s == nil {
-				return nil
-			}
-			out := &Source{Handle: s.Driver + "^" + s.VolumeHandle, Facts: []string{"csi " + s.Driver + " " + s.VolumeHandle}, Driver: s.Driver}
-			for _, k := range slices.Sorted(maps.Keys(s.VolumeAttributes)) {
-				out.Facts = append(out.Facts, "attribute "+k+"="+s.VolumeAttributes[k])
-			}
-			if out.Server = s.VolumeAttributes["server"]; out.Server == "" { // csi-driver-nfs, and csi-driver-smb
-				out.Server = s.VolumeAttributes["source"]
-			}
-			if out.Share = Known(s).Share; out.Share == "" {
-				out.Share = "what its documentation says: it is not known here"
-			}
-			return out
+}
+
+// sources are the volume sources that mean the same disk in two clusters. To add one, add its row and run `make
+// generate`, which makes the admission policies of it; docs/storage.md says what both clusters must share.
+//
+// A source that nodes attach without a VolumeAttachment must not have a row: nothing would show that the old node
+// uses the disk no more (S1).
+func sources() []source {
+	return []source{
+		{
+			name: "csi", attached: true,
+			disk: "'csi ' + object.spec.csi.driver + ' ' + object.spec.csi.volumeHandle",
+			of: func(pv corev1.PersistentVolumeSource) *Source {
+				s := pv.CSI
+				if s == nil {
+					return nil
+				}
+				out := &Source{Handle: s.Driver + "^" + s.VolumeHandle, Facts: []string{"csi " + s.Driver + " " + s.VolumeHandle}, Driver: s.Driver}
+				for _, k := range slices.Sorted(maps.Keys(s.VolumeAttributes)) {
+					out.Facts = append(out.Facts, "attribute "+k+"="+s.VolumeAttributes[k])
+				}
+				if out.Server = s.VolumeAttributes["server"]; out.Server == "" { // csi-driver-nfs, and csi-driver-smb
+					out.Server = s.VolumeAttributes["source"]
+				}
+				if out.Share = Known(s).Share; out.Share == "" {
+					out.Share = "what its documentation says: it is not known here"
+				}
+				return out
+			},
 		},
-	},
-	{
-		name: "nfs",
-		disk: "'nfs ' + object.spec.nfs.server + ':' + object.spec.nfs.path",
-		of: func(pv corev1.PersistentVolumeSource) *Source {
-			s := pv.NFS
-			if s == nil {
-				return nil
-			}
-			at := s.Server + ":" + s.Path
-			return &Source{Handle: "nfs^" + at, Facts: []string{"nfs " + at}, Server: s.Server, Driver: "nfs", Share: "the file server"}
+		{
+			name: "nfs",
+			disk: "'nfs ' + object.spec.nfs.server + ':' + object.spec.nfs.path",
+			of: func(pv corev1.PersistentVolumeSource) *Source {
+				s := pv.NFS
+				if s == nil {
+					return nil
+				}
+				at := s.Server + ":" + s.Path
+				return &Source{Handle: "nfs^" + at, Facts: []string{"nfs " + at}, Server: s.Server, Driver: "nfs", Share: "the file server"}
+			},
 		},
-	},
+	}
 }
 
 // SourceOf returns the source of a volume, or nil if the volume means nothing in another cluster.
 func SourceOf(pv *corev1.PersistentVolume) *Source {
-	for _, s := range sources {
+	for _, s := range sources() {
 		if out := s.of(pv.Spec.PersistentVolumeSource); out != nil {
 			return out
 		}
@@ -86,8 +91,8 @@ func SourceOf(pv *corev1.PersistentVolume) *Source {
 
 // Sources names the volume sources of which a plan creates volumes in another cluster.
 func Sources() string {
-	names := make([]string, 0, len(sources))
-	for _, s := range sources {
+	names := make([]string, 0, len(sources()))
+	for _, s := range sources() {
 		names = append(names, s.name)
 	}
 	return strings.Join(names, " or ")
@@ -95,7 +100,7 @@ func Sources() string {
 
 // neverAttached reports whether nodes attach no volume of the source that a handle begins with.
 func neverAttached(driver string) bool {
-	for _, s := range sources {
+	for _, s := range sources() {
 		if s.name == driver {
 			return !s.attached
 		}

@@ -13,7 +13,7 @@ import (
 func TestThePoliciesKnowTheSources(t *testing.T) {
 	const file = "../deploy/chart/templates/_sources.tpl"
 	var has, disk []string
-	for _, s := range sources {
+	for _, s := range sources() {
 		has = append(has, fmt.Sprintf("has(object.spec.%s)", s.name))
 		disk = append(disk, has[len(has)-1]+" ? "+s.disk)
 	}
@@ -24,7 +24,7 @@ func TestThePoliciesKnowTheSources(t *testing.T) {
 {{- define "stsmigrate.disk" -}}%s{{- end }}
 `, Sources(), strings.Join(has, " || "), strings.Join(disk, " : "))
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a file of this repository
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestEverySourceIsKnownByItsName(t *testing.T) {
 		"csi": {CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}},
 		"nfs": {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}},
 	}
-	for _, s := range sources {
+	for _, s := range sources() {
 		source, known := examples[s.name]
 		if !known {
 			t.Fatalf("there is no example of a volume with the source %s: add one", s.name)
