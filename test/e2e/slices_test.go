@@ -388,21 +388,26 @@ func (s fixture) deletions(t *testing.T, patience time.Duration) func() []deleti
 			if pod.DeletionTimestamp == nil || was != nil && was.DeletionTimestamp != nil {
 				continue
 			}
-			d := deletion{pod: pod.Name}
-			at := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
-			for name, other := range there {
-				if name == pod.Name {
-					continue
-				}
-				d.others = append(d.others, name)
-				if other.DeletionTimestamp == nil && readyFor(other, at) >= patience-time.Second { // both times have whole seconds
-					d.available = append(d.available, name)
-				}
-			}
-			all = append(all, d)
+			all = append(all, deleted(pod, there, patience))
 		}
 		return all
 	}
+}
+
+// deleted returns the deletion of a pod beside others.
+func deleted(pod *corev1.Pod, there map[string]*corev1.Pod, patience time.Duration) deletion {
+	d := deletion{pod: pod.Name}
+	at := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+	for name, other := range there {
+		if name == pod.Name {
+			continue
+		}
+		d.others = append(d.others, name)
+		if other.DeletionTimestamp == nil && readyFor(other, at) >= patience-time.Second { // both times have whole seconds
+			d.available = append(d.available, name)
+		}
+	}
+	return d
 }
 
 // readyFor returns for how long a pod had been ready.
