@@ -116,13 +116,13 @@ func TestStartOfTheFirstOrdinal(t *testing.T) {
 		want  time.Time
 	}{
 		"stsmigrate": {[]line{
-			{at(1), "10:00:00.001  web-1 Protect       volume a of claim data-web-1: reclaim policy Delete -> Retain"},
-			{at(2), "10:00:00.002  web-1 Tighten    source: PodDisruptionBudget web: maxUnavailable 1 -> 0"},
+			{at(1), "2026-11-25T10:00:00.001Z  web-1 Protect       volume a of claim data-web-1: reclaim policy Delete -> Retain"},
+			{at(2), "2026-11-25T10:00:00.002Z  web-1 Tighten    source: PodDisruptionBudget web: maxUnavailable 1 -> 0"},
 		}, at(1)},
 		"the script": {[]line{
 			{at(1), "statefulset.apps/web patched"}, {at(2), "prepared"}, {at(3), "web-1 tighten the budget"},
 		}, at(2)},
-		"not the wave of that ordinal": {[]line{{at(1), "prepared"}, {at(2), "10:00:00.002  web-1..2 Tighten    source"}}, time.Time{}},
+		"not the wave of that ordinal": {[]line{{at(1), "prepared"}, {at(2), "2026-11-25T10:00:00.002Z  web-1..2 Tighten    source"}}, time.Time{}},
 		"nothing before it":            {[]line{{at(3), "web-1 tighten the budget"}}, time.Time{}},
 		"another ordinal":              {[]line{{at(1), "prepared"}, {at(3), "web-11 tighten the budget"}}, time.Time{}},
 	} {
@@ -141,16 +141,16 @@ func TestStretchesAddUpToTheOverhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := []line{
-		{at(3140), "10:00:03.140  web-1 Grow       waiting: pod web-1 is not Ready"},
-		{at(3160), "10:00:03.160  web-1 Grow       available on the destination"},
-		{at(3190), "10:00:03.190  web-1 Relax      source: PodDisruptionBudget web: 0 -> 1"},
-		{at(3200), "10:00:03.200  web-0 Tighten    source: PodDisruptionBudget web: 1 -> 0"},
-		{at(3205), "10:00:03.205  web-0 Tighten    waiting: the controller"},
-		{at(3240), "10:00:03.240  web-0 Shrink     source: StatefulSet web: [0] -> []"},
-		{at(3260), "10:00:03.260  web-0 Vacate     waiting: pod web-0 is terminating"},
-		{at(3355), "10:00:03.355  web-0 Vacate     free: pod and volumes have left the source"},
-		{at(3390), "10:00:03.390  web-0 Grow       destination: StatefulSet web: [1] -> [0..1]"},
-		{at(3450), "10:00:03.450  web-0 Grow       waiting: pod web-0 is not Ready"},
+		{at(3140), "2026-11-25T10:00:03.140Z  web-1 Grow       waiting: pod web-1 is not Ready"},
+		{at(3160), "2026-11-25T10:00:03.160Z  web-1 Grow       available on the destination"},
+		{at(3190), "2026-11-25T10:00:03.190Z  web-1 Relax      source: PodDisruptionBudget web: 0 -> 1"},
+		{at(3200), "2026-11-25T10:00:03.200Z  web-0 Tighten    source: PodDisruptionBudget web: 1 -> 0"},
+		{at(3205), "2026-11-25T10:00:03.205Z  web-0 Tighten    waiting: the controller"},
+		{at(3240), "2026-11-25T10:00:03.240Z  web-0 Shrink     source: StatefulSet web: [0] -> []"},
+		{at(3260), "2026-11-25T10:00:03.260Z  web-0 Vacate     waiting: pod web-0 is terminating"},
+		{at(3355), "2026-11-25T10:00:03.355Z  web-0 Vacate     free: pod and volumes have left the source"},
+		{at(3390), "2026-11-25T10:00:03.390Z  web-0 Grow       destination: StatefulSet web: [1] -> [0..1]"},
+		{at(3450), "2026-11-25T10:00:03.450Z  web-0 Grow       waiting: pod web-0 is not Ready"},
 	}
 	calls := []traffic.Call{
 		{Verb: "get", Resource: "pods", At: at(3155), Took: ms(4)},

@@ -94,7 +94,7 @@ func (p passage) between() time.Duration { return p.DestinationCreated.Sub(p.Sou
 // step returns the pattern of a line about a wave: the time of day, which the script leaves out,
 // the pods, the step and the rest. It captures the wave, the step and the rest.
 func step() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[\d:.]+\s+)?` + fixture.Name + `-(\d+(?:\.\.\d+)?) (\w+)\s+(.*)$`)
+	return regexp.MustCompile(`^(?:[\dTZ:.-]+\s+)?` + fixture.Name + `-(\d+(?:\.\.\d+)?) (\w+)\s+(.*)$`)
 }
 
 // startOf returns when the move of the first wave began: the time of the last line before the lines
