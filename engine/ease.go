@@ -38,6 +38,7 @@ func (e *Engine) ease(ctx context.Context) (waits plans.Observation, err error) 
 func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observation, err error) {
 	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
+	j.Begun = max(j.Begun, step.Seq) // a Tighten that had nothing to write is not in the journal yet (S10)
 	e.waveCheck = waveCheck{} // the wave may go much later
 	e.Permit.Release()
 	if err := e.save(ctx); err != nil {

@@ -92,6 +92,8 @@ type Engine struct {
 	Checks *journal.Checked
 	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
 	Recent *clusters.Recent
+	// Apart opens the budgets after every wave, also before one that can go at once.
+	Apart bool
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *wavelimit.Permit
 
@@ -116,6 +118,7 @@ type Engine struct {
 	passed int
 	notes  []note // since the journal was last written
 	way    *drainWay
+	follow follow
 
 	preparation *preparation
 
@@ -190,6 +193,11 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	step, began, more := j.Next(e.plan)
 	if more && (j.Paused || j.PauseDue(step)) {
 		if p, halts, err := e.halt(ctx, step, began); halts || err != nil {
+			return p, err
+		}
+	}
+	if more && step.Op == plans.Relax && !e.Apart && e.follow.tries(step, e.Now) {
+		if p, follows, err := e.followOn(ctx, step); follows || err != nil {
 			return p, err
 		}
 	}
@@ -318,7 +326,7 @@ func (e *Engine) announce(ctx context.Context, step plans.Step, observed plans.O
 	if next, may := e.following(step); may && step.Op != plans.Shrink {
 		e.journal.Prepared = &next.Ordinals
 	}
-	if step.Op == plans.Tighten {
+	if step.Op == plans.Tighten || step.Op == plans.Shrink { // the wave is still up
 		e.offload(ctx)
 	}
 	return e.save(ctx)
@@ -332,7 +340,9 @@ func movedOn(step plans.Step) Progress {
 }
 
 func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.StepContext {
-	return j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
+	m := j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
+	m.Follows = s.Seq == e.follow.next
+	return m
 }
 
 // block records why the plan is blocked. A journal that has changed meanwhile explains what looked foreign;

@@ -146,7 +146,7 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 // due returns what is due for one budget: a write if the budget rises or falls in this round, or a wait.
 func (k budgets) due(ctx context.Context, m plans.StepContext, side plans.Side, found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rise bool) (plans.Observation, error) {
 	b, w := found[side], wants[side]
-	if b != nil && matches(b.Spec, w) {
+	if b != nil && (matches(b.Spec, w) || kept(m, b.Spec, w)) {
 		if b.Status.ObservedGeneration < b.Generation {
 			return plans.Wait(reasons.BudgetNotObserved, fmt.Sprintf("PodDisruptionBudget %s of %s: waiting for the disruption controller to see the new spec", b.Name, k.Plan.On(side))), nil
 		}

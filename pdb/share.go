@@ -111,6 +111,14 @@ func matches(have policyv1.PodDisruptionBudgetSpec, w want) bool {
 		equality.Semantic.DeepEqual(have.MaxUnavailable, w.spec.MaxUnavailable)
 }
 
+// kept reports whether a budget may stay as the wave before has left it: that wave has just arrived, and neither spec
+// allows anything. What stays is stricter, as it is from a time with one wave more. The next Relax brings the numbers of
+// the ordinals that are there.
+func kept(m plans.StepContext, have policyv1.PodDisruptionBudgetSpec, w want) bool {
+	same := (have.MinAvailable == nil) == (w.spec.MinAvailable == nil)
+	return m.Follows && same && allows(w.spec, w.pods) == 0 && allows(have, w.pods) == 0
+}
+
 // granted returns the reason why no budget may rise yet: more evictions than its share are outstanding on
 // the other side. They were granted before that budget was lowered.
 func (k budgets) granted(found map[plans.Side]*policyv1.PodDisruptionBudget, wants map[plans.Side]want, rising plans.Side) string {

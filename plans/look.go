@@ -49,6 +49,8 @@ type StepContext struct {
 	Down int32
 	// Readopt is as in Assurance.
 	Readopt bool
+	// Follows reports that the wave before has just arrived, and its budgets are still tight.
+	Follows bool
 }
 
 // InFlight reports whether the journal has the pods and volumes of this wave.

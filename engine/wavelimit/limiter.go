@@ -91,6 +91,16 @@ func (t *Permit) Acquire() bool {
 	return t.has()
 }
 
+// Wanted reports whether another wave waits for a permit.
+func (t *Permit) Wanted() bool {
+	if t == nil {
+		return false
+	}
+	t.of.lock.Lock()
+	defer t.of.lock.Unlock()
+	return slices.ContainsFunc(t.of.waiting, func(o *Permit) bool { return o != t })
+}
+
 // Free has a value when a permit that was waited for has been granted.
 func (t *Permit) Free() <-chan struct{} {
 	if t == nil {

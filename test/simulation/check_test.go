@@ -33,7 +33,7 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(threeOrdinals(plans.Rebind))
+				w := newWorld(apart(threeOrdinals(plans.Rebind)))
 				w.foreign = true
 				r, e := w.begin(t, plans.Move)
 				asked, bad := 0, ""

@@ -255,7 +255,7 @@ func (x *exploration) act(s *state, k int, faults func(int) fault) (writes int, 
 		on[side] = c
 	}
 	e := engine.New(s.w.plan, records.NewStore(r.stores[plans.Destination], green, planName), on)
-	e.Gates.Prober = prober{r}
+	e.Gates.Prober, e.Apart = prober{r}, s.w.options.Apart
 	e.Continue(r.epoch)
 	for range 50 {
 		p, err := e.Advance(x.ctx)

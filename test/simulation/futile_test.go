@@ -92,7 +92,7 @@ func TestASingle409TakesNoTime(t *testing.T) {
 // A wave that cannot begin releases its slot, and does not mistake its own release for news.
 func TestAWaveThatCannotBeginDoesNotAskAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(threeOrdinals(plans.Rebind))
+		w := newWorld(apart(threeOrdinals(plans.Rebind)))
 		r, e := w.begin(t, plans.Move)
 		w.until(t, r, e, plans.Relax)
 		w.rest()

@@ -63,10 +63,10 @@ func violations() map[string]planted {
 		})
 	}
 	return map[string]planted{
-		"the destination takes an ordinal that the source has":                {"2/Relax", slice(plans.Destination, 1, 2), "S7"},
-		"the destination takes an ordinal whose pod ends slowly":              {"2/Relax", takenEarly, "S1"},
-		"two ordinals leave at once":                                          {"2/Relax", slice(plans.Source, 0, 0), "S2"},
-		"more ordinals are in neither range than move at once":                {"2/Relax", slice(plans.Source, 0, 0), "S7"},
+		"the destination takes an ordinal that the source has":                {"2/Grow", slice(plans.Destination, 1, 2), "S7"},
+		"the destination takes an ordinal whose pod ends slowly":              {"2/Grow", takenEarly, "S1"},
+		"two ordinals leave at once":                                          {"2/Grow", slice(plans.Source, 0, 0), "S2"},
+		"more ordinals are in neither range than move at once":                {"2/Grow", slice(plans.Source, 0, 0), "S7"},
 		"the budget of the side that has lost an ordinal is loosened early":   {"1/Shrink", budget(plans.Source), "S3"},
 		"the budget of the side that gets the ordinal is loosened early":      {"1/Shrink", budget(plans.Destination), "S3"},
 		"a volume is given back to its provisioner while it is protected":     {"1/Shrink", (*world).unprotected, "S4"},

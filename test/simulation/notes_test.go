@@ -20,7 +20,7 @@ func TestWhatIsNotedOfAWaveOutlivesOtherWriters(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
 		t.Run(name, func(t *testing.T) {
-			first := newWorld(sc)
+			first := newWorld(apart(sc))
 			want := noted(t, first.fork(0), undisturbed)
 			if want.waves < 2 || want.longest == nil || want.downtime.Waves != want.waves || len(want.arrived) != want.waves {
 				t.Fatalf("%+v", want)
@@ -120,7 +120,7 @@ func between(t *testing.T, w *world) {
 func TestAPausedPlanHasNoWaveUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, sc := range shapes() {
-		w := newWorld(sc)
+		w := newWorld(apart(sc))
 		r, e := w.begin(t, plans.Move)
 		e.Now = w.clock
 		w.until(t, r, e, plans.Relax)

@@ -117,7 +117,7 @@ func TestAnOutageIsNoReasonToHold(t *testing.T) {
 	for name, op := range map[string]plans.Op{"a pod starts": plans.Grow, "nothing is in flight": plans.Relax} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(threeOrdinals(plans.Rebind))
+				w := newWorld(apart(threeOrdinals(plans.Rebind)))
 				r, e := w.begin(t, plans.Move)
 				w.wrote(t, r, e, op)
 				p := carried(t, w, r, e)
@@ -167,7 +167,7 @@ func TestAnOverdueWaveContinues(t *testing.T) {
 // budgets are open then.
 func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(threeOrdinals(plans.Rebind))
+		w := newWorld(apart(threeOrdinals(plans.Rebind)))
 		r, e := w.begin(t, plans.Move)
 		w.until(t, r, e, plans.Relax)
 		w.until(t, r, e, plans.Tighten)
@@ -196,7 +196,7 @@ func TestAWaitBeforeAWaveIsHeldOnceThatCanBeRecorded(t *testing.T) {
 // A failure to open the budgets is retried, and never ends a run.
 func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(threeOrdinals(plans.Rebind))
+		w := newWorld(apart(threeOrdinals(plans.Rebind)))
 		r, e := w.begin(t, plans.Move)
 		w.until(t, r, e, plans.Relax)
 		w.until(t, r, e, plans.Tighten)
@@ -224,7 +224,7 @@ func TestBudgetsThatCannotBeOpenedEndNothing(t *testing.T) {
 // A stop ends a run as a stop, and a hold as a hold, even if the budgets cannot be opened.
 func TestAStopIsReportedWhenTheBudgetsCannotBeOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(threeOrdinals(plans.Rebind))
+		w := newWorld(apart(threeOrdinals(plans.Rebind)))
 		r, e := w.begin(t, plans.Move)
 		w.until(t, r, e, plans.Relax)
 		w.until(t, r, e, plans.Tighten)

@@ -146,7 +146,7 @@ func TestAPauseIsHeededByAWaveThatWaits(t *testing.T) {
 	for name, sc := range shapes() {
 		for _, after := range []plans.Op{plans.Relax, plans.Tighten} {
 			for _, eased := range []bool{false, true} {
-				w := newWorld(sc)
+				w := newWorld(apart(sc))
 				r, e := w.begin(t, plans.Move)
 				e.Now = w.clock
 				w.until(t, r, e, plans.Relax)

@@ -117,7 +117,7 @@ func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 				if want[i] == "" {
 					continue // all of it was written before the wave left
 				}
-				w := newWorld(threeOrdinals(mode))
+				w := newWorld(apart(threeOrdinals(mode)))
 				if direction != plans.Move {
 					walk(t, w, plans.Move, nil)
 				}

@@ -105,7 +105,7 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 		on = on.Gone()
 	}
 	e := engine.New(p, home, on)
-	e.Assurance = r.word
+	e.Assurance, e.Apart = r.word, r.w.options.Apart
 	e.Gates.Prober = prober{r}
 	if r.w.options.Seed%2 == 0 { // the others read everything live, so that other processes act between any two reads
 		r.watch(e)

@@ -18,7 +18,7 @@ func TestTheTimelineOutlivesEveryProcess(t *testing.T) {
 	w := newWorld(sc)
 	processes, written := 0, 0
 	for done := false; !done && processes < 500; processes++ {
-		done = w.someWrites(t, fmt.Sprint("process-", processes), 7+processes%7, faults()[processes%2], &written)
+		done = w.someWrites(t, fmt.Sprint("process-", processes), 6+processes%6, faults()[processes%2], &written)
 	}
 	store := records.NewStore(w.process().stores[plans.Destination], green, planName)
 	all, err := store.Timeline(t.Context(), w.plan, &w.journal)

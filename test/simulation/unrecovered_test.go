@@ -23,7 +23,7 @@ import (
 // at returns a world whose process stopped after the first step with this operation.
 func at(t *testing.T, mode plans.Mode, direction plans.Direction, op plans.Op) *world {
 	t.Helper()
-	w := newWorld(threeOrdinals(mode))
+	w := newWorld(apart(threeOrdinals(mode)))
 	if direction != plans.Move {
 		walk(t, w, plans.Move, nil)
 	}
@@ -160,7 +160,7 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
-		w, side := newWorld(threeOrdinals(plans.Reimport)), plans.Source
+		w, side := newWorld(apart(threeOrdinals(plans.Reimport))), plans.Source
 		if direction == plans.Abort {
 			walk(t, w, plans.Move, nil)
 			side = plans.Destination

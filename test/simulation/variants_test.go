@@ -9,6 +9,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// apart returns options with which the budgets are open between any two waves.
+func apart(sc options) options {
+	sc.Apart = true
+	return sc
+}
+
 // shapes returns the options in which every write is tried with every fault: ordinal by ordinal, in waves, and
 // with gates, in both modes.
 func shapes() map[string]options {

@@ -240,7 +240,7 @@ func TestAPlanIsWalkedBackFromABrokenDestination(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(c.options)
-			_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == "1/Relax" })
+			_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == "1/Grow" })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -647,7 +647,7 @@ func TestADestinationThatWasDeletedIsMadeAgainByWord(t *testing.T) {
 			w := newWorld(threeOrdinals(mode))
 			did := false
 			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
-				if !did && p.Kind == engine.Advanced && p.Step.ID() == "1/Relax" {
+				if !did && p.Kind == engine.Advanced && p.Step.ID() == "1/Grow" {
 					did, w.foreign = true, true
 					set, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
 					must(w.on[plans.Destination].Delete(context.TODO(), clone(set)))
@@ -715,7 +715,7 @@ func TestAPlanEndsWithoutItsSourcesCluster(t *testing.T) {
 func TestAClaimThatSomebodyKeepsIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {
-		for _, after := range []string{"2/Relax", "1/Vacate"} {
+		for _, after := range []string{"2/Grow", "1/Vacate"} {
 			w := newWorld(threeOrdinals(mode))
 			kept, did := finalized(plans.Source), false
 			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
@@ -746,7 +746,7 @@ func TestASetThatDoesNotKeepItsClaimsLosesNoOrdinal(t *testing.T) {
 		w := newWorld(threeOrdinals(plans.Rebind))
 		away, did := foreignWrites()["the retention policy is set back on the set of the "+string(side)], false
 		got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
-			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Relax" {
+			if !did && p.Kind == engine.Advanced && p.Step.ID() == "2/Grow" {
 				w.foreign = true
 				did = away.do(w)
 			}

@@ -47,6 +47,7 @@ type options struct {
 	Newer      bool     // the API servers have fields that this program does not know
 	Shared     bool     // the pod template names a claim that all ordinals mount
 	Spread     bool     // each pod has a node of its own
+	Apart      bool     // the budgets are open between two waves, always
 }
 
 func threeOrdinals(mode plans.Mode) options {
