@@ -49,6 +49,8 @@ type Recent struct {
 	covered func(ObjectKey) bool
 	heard   map[plans.Side]time.Time
 	sent    int
+	// reading has the reads of single objects that are under way. Each is closed when it has ended.
+	reading map[ObjectKey]chan struct{}
 }
 
 // Sent returns how many writes were sent since it was called last, dry runs left out.
@@ -74,7 +76,7 @@ type outdated struct {
 
 // NewRecent returns a Recent that keeps nothing yet.
 func NewRecent() *Recent {
-	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, heard: map[plans.Side]time.Time{}}
+	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, heard: map[plans.Side]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
 }
 
 // Keep makes it keep answers from now on. The watches must call Changed. covered reports whether they report every
@@ -150,8 +152,8 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	r.outdated[t] = outdated{r.now(), o.GetResourceVersion()}
 }
 
-// keeps reports whether it keeps answers.
-func (r *Recent) keeps() bool {
+// Keeps reports whether it keeps answers.
+func (r *Recent) Keeps() bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return r.now != nil
@@ -168,6 +170,28 @@ func (r *Recent) ask(t ObjectKey) (a answer, known bool, began time.Time) {
 	r.prune(began)
 	a, known = r.known[t]
 	return a, known && fresh(a.since, began), began
+}
+
+// join returns a channel that is closed when nobody else reads an object any more, and notes that the caller reads it
+// until end, unless somebody else does. Checks that run side by side send one request then.
+func (r *Recent) join(t ObjectKey) (others <-chan struct{}, end func()) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if under, ok := r.reading[t]; ok {
+		return under, func() {}
+	}
+	mine, nobody := make(chan struct{}), make(chan struct{})
+	close(nobody)
+	if r.now == nil {
+		return nobody, func() {} // nothing is kept, so nothing can be shared
+	}
+	r.reading[t] = mine
+	return nobody, func() {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		delete(r.reading, t)
+		close(mine)
+	}
 }
 
 // put keeps the answer to a request that began at that time.
@@ -237,7 +261,7 @@ func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client
 		return c.Client.Get(ctx, key, into, opts...)
 	case whole:
 		return c.get(ctx, t, u, opts)
-	case !hasWhole(t.Kind) || !c.recent.keeps():
+	case !hasWhole(t.Kind) || !c.recent.Keeps():
 		return c.get(ctx, t, into, opts)
 	}
 	kind, err := c.GroupVersionKindFor(into)
@@ -261,6 +285,16 @@ func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "
 
 func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
 	known, ok, began := c.recent.ask(t)
+	if !ok && !isLive(ctx) {
+		others, end := c.recent.join(t)
+		defer end()
+		select {
+		case <-others: // their answer may be outdated already: then this read sends its own request
+			known, ok, began = c.recent.ask(t)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if ok && !isLive(ctx) {
 		return answerWith(known.object, t, into)
 	}
@@ -323,6 +357,9 @@ func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.P
 		if _, whole := o.(*unstructured.Unstructured); !ok || change.Next != nil || whole {
 			return nil, c.Client.Patch(ctx, o, patch, opts...)
 		}
+		if hasWhole(KindOf(o)) && c.recent.Keeps() {
+			return c.patchWhole(ctx, o, change, opts)
+		}
 		into, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
 		into.SetNamespace(o.GetNamespace())
 		into.SetName(o.GetName())
@@ -333,6 +370,29 @@ func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.P
 		assign(o, into)
 		return o, nil
 	})
+}
+
+// patchWhole patches an object of which all fields are kept.
+func (c recentClient) patchWhole(ctx context.Context, o client.Object, change writes.Patch, opts []client.PatchOption) (client.Object, error) {
+	kind, err := c.GroupVersionKindFor(o)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	change.Next = o
+	if err := c.Client.Patch(ctx, u, change, opts...); err != nil {
+		return nil, err
+	}
+	into, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		return nil, err
+	}
+	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as with every other typed object
+	assign(o, into)
+	return u, nil
 }
 
 // Delete implements client.Writer.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -321,6 +322,87 @@ func TestTheAnswerToAWriteIsNotKept(t *testing.T) {
 			r.annotated(t, r.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source], map[string]string{"a": "b"})
 			r.get(t, "web-0")
 			r.asked(t, "get web-0")
+		})
+	}
+}
+
+// A volume that is written is kept with all fields, also those that the types of this program do not have.
+func TestTheAnswerToAWriteIsKeptWhole(t *testing.T) {
+	r := recent(t, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec:       corev1.PersistentVolumeSpec{Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	})
+	var was corev1.PersistentVolume
+	if err := r.on.Get(t.Context(), client.ObjectKey{Name: "pv"}, &was); err != nil {
+		t.Fatal(err)
+	}
+	next := was.DeepCopy()
+	next.Annotations = map[string]string{"a": "b"}
+	if err := writes.Change(t.Context(), r.on, &was, next); err != nil {
+		t.Fatal(err)
+	}
+	r.requests = nil
+	var typed, stored corev1.PersistentVolume
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"})
+	for _, into := range []client.Object{&typed, u} {
+		if err := r.on.Get(t.Context(), client.ObjectKey{Name: "pv"}, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.asked(t)
+	if err := r.cluster.Get(t.Context(), client.ObjectKey{Name: "pv"}, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, typed); diff != "" || cmp.Diff(stored, *next) != "" || u.GetAnnotations()["a"] != "b" {
+		t.Errorf("what is stored, and is read (-want +got):\n%s\n%v\n%v", diff, next, u)
+	}
+}
+
+// Readers of one object at the same time send one request. One that needs a live answer sends its own.
+func TestReadersAtTheSameTimeShareARequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		ctx     func(context.Context) context.Context
+		changed bool
+		want    int
+	}{
+		"they share it":                            {func(ctx context.Context) context.Context { return ctx }, false, 1},
+		"a live read does not":                     {Live, false, 2},
+		"an answer that is outdated is not shared": {func(ctx context.Context) context.Context { return ctx }, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t, onePod("web-0"))
+			reading, goOn, over := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
+			var asked atomic.Int32
+			cluster := interceptor.NewClient(r.cluster, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, o, opts...)
+				asked.Add(1)
+				reading <- struct{}{}
+				<-goOn
+				return err
+			}})
+			on := r.Clients(&plans.Plan{}, Clusters{plans.Source: cluster})[plans.Source]
+			read := func(ctx context.Context) {
+				over <- on.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{})
+			}
+			go read(t.Context())
+			<-reading
+			if c.changed {
+				r.Changed(podKey("web-0"), Change{Version: "2000"})
+			}
+			go read(c.ctx(t.Context()))
+			if c.want > 1 && !c.changed {
+				<-reading
+			}
+			close(goOn)
+			for range 2 {
+				if err := <-over; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := int(asked.Load()); n != c.want {
+				t.Errorf("%d requests, expected %d", n, c.want)
+			}
 		})
 	}
 }

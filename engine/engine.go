@@ -92,6 +92,8 @@ type Engine struct {
 	Checks *journal.Checked
 	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
 	Recent *clusters.Recent
+	// Beside, if set, runs reads that nothing waits for, beside the engine.
+	Beside func(read func())
 	// Apart opens the budgets after every wave, also before one that can go at once.
 	Apart bool
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
@@ -314,6 +316,7 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 		return Progress{Step: step}, writes.IgnoreAnswers(err)
 	}
 	e.answered = observed.Write(ctx)
+	e.foresee(ctx, step)
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
 }
 

@@ -103,6 +103,16 @@ func During(p *plans.Plan, wave plans.Slice) map[plans.Side]policyv1.PodDisrupti
 	return out
 }
 
+// Allowed returns how many evictions the budget of each side allows while a wave of a Move is away.
+func Allowed(p *plans.Plan, wave plans.Slice) map[plans.Side]int32 {
+	m := plans.StepContext{Step: plans.Step{Op: plans.Tighten, Ordinals: wave, From: plans.Source}}
+	out := map[plans.Side]int32{}
+	for side, w := range (budgets{Pair: clusters.Pair{Plan: p}}).wants(m, away(p, m), "") {
+		out[side] = allows(w.spec, w.pods)
+	}
+	return out
+}
+
 // matches compares the numbers; selector and eviction policy stay the user's. A minAvailable from a time
 // with more pods does not match, although it allows as little: not even a broken pod could be evicted under
 // it.

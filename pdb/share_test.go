@@ -47,6 +47,41 @@ func TestTheOnlyUnitIsHandedOver(t *testing.T) {
 	}
 }
 
+// A budget that allows nothing stays for a wave that follows at once. Whatever allows something is brought to the numbers
+// of that wave, and any other wave gets its own numbers.
+func TestATightBudgetStaysForAWaveThatFollows(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	two := func(p *plans.Plan) { p.MaxUnavailable = 2 }
+	for name, c := range map[string]struct {
+		plan                func(*plans.Plan)
+		source, destination change
+		follows             bool
+		want                string // what is written, or ""
+	}{
+		"it follows":                               {nil, atLeast(5), atMost("0"), true, ""},
+		"it does not follow":                       {nil, atLeast(5), atMost("0"), false, "minAvailable 5 -> minAvailable 3"},
+		"the budget was opened":                    {nil, atLeast(2), atMost("0"), true, "minAvailable 2 -> minAvailable 3"},
+		"the other budget allows something":        {nil, atLeast(5), atMost("1"), true, "maxUnavailable 1 -> maxUnavailable 0"},
+		"the budget is bounded as on arrival":      {nil, atMost("0"), atMost("0"), true, "maxUnavailable 0 -> minAvailable 3"},
+		"evictions are allowed while it is away":   {two, atLeast(5), atMost("0"), true, "maxUnavailable 0 -> maxUnavailable 1"},
+		"fewer are wanted than there were allowed": {nil, atLeast(3), atMost("0"), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithObjects(budget("shop", c.source, ours), budget("mall", c.destination, ours)).Build()
+			p := plan()
+			if c.plan != nil {
+				c.plan(p)
+			}
+			m := moment(plans.Tighten)
+			m.Ordinals, m.Follows = plans.Slice{Start: 2, Replicas: 1}, c.follows
+			s, err := Looks(p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)[plans.Tighten](t.Context(), m)
+			if err != nil || (s.Standing == plans.After) != (c.want == "") || !strings.HasSuffix(s.Reason, c.want) {
+				t.Errorf("%s (%s), %v, expected %q", s.Standing, s.Reason, err, c.want)
+			}
+		})
+	}
+}
+
 // Relax leaves the unit where it is, and calls Needs only if neither side has it.
 func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 	ours := stamped("web-abc/1/9")

@@ -78,7 +78,7 @@ type Wave struct {
 	Onto []string `json:"onto,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
-	// Budgets is what the budget of each side said while the wave was away, on the way to the destination.
+	// Budgets is what the budget of each side allowed while the wave was away, on the way to the destination.
 	Budgets map[plans.Side]string `json:"budgets,omitempty"`
 	// Process has seen it arrive, in this epoch.
 	Process string `json:"process,omitempty"`

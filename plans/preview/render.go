@@ -297,11 +297,12 @@ func quoted(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// Budgets returns what the budget of each side says while a wave of a move is away.
+// Budgets returns how many evictions the budget of each side allows while a wave of a move is away. Its numbers depend on
+// whether the wave before has just arrived.
 func Budgets(p *plans.Plan, wave plans.Slice) map[plans.Side]string {
 	out := map[plans.Side]string{}
-	for side, spec := range pdb.During(p, wave) {
-		out[side] = pdb.Words(spec)
+	for side, n := range pdb.Allowed(p, wave) {
+		out[side] = fmt.Sprintf("allows %d", n)
 	}
 	return out
 }

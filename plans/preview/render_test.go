@@ -15,8 +15,8 @@ func TestThePreviewHasTheBudgetsOfEachWave(t *testing.T) {
 	got := Render(p, p.FirstLeg())
 	for _, want := range []string{
 		"ORDINAL  SOURCE  DESTINATION  BUDGET OF THE SOURCE  OF THE DESTINATION  DOWN    WHAT HAPPENS\n",
-		"3..4     [0..2]  [3..4]       minAvailable 5        maxUnavailable 0    2 of 2  stop web-3..4, hand over their 2 claims, start web-3..4\n",
-		"0        []      [0..4]       minAvailable 1        maxUnavailable 1    1 of 2  stop web-0, hand over data-web-0, start web-0\n",
+		"3..4     [0..2]  [3..4]       allows 0              allows 0            2 of 2  stop web-3..4, hand over their 2 claims, start web-3..4\n",
+		"0        []      [0..4]       allows 0              allows 1            1 of 2  stop web-0, hand over data-web-0, start web-0\n",
 		"Total: 5 ordinals in 3 waves, 5 volumes.\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -194,7 +194,7 @@ func (w writer) share(plans.Step) (out []Write) {
 }
 
 func (w writer) tighten(s plans.Step) (out []Write) {
-	spec := pdb.During(w.p, s.Ordinals)
+	spec, allowed := pdb.During(w.p, s.Ordinals), pdb.Allowed(w.p, s.Ordinals)
 	first := w.leg.Direction == plans.Move && s.Ordinals.End() == w.p.End()
 	for _, side := range plans.Sides() {
 		verb, what := patch, "while the wave is away"
@@ -203,6 +203,9 @@ func (w writer) tighten(s plans.Step) (out []Write) {
 		}
 		if s.From == plans.Source {
 			what = pdb.Words(spec[side]) + " " + what
+			if !first && allowed[side] == 0 {
+				what += "; left out if the wave before has just arrived"
+			}
 		}
 		out = append(out, w.budget(verb, side, what))
 	}
@@ -294,9 +297,13 @@ func (w writer) grow(s plans.Step) []Write {
 	return []Write{w.set(patch, s.To(), "scale up to "+w.p.Slice(s.To(), s.Ordinals, true).String())}
 }
 
-func (w writer) relax(plans.Step) (out []Write) {
+func (w writer) relax(s plans.Step) (out []Write) {
+	what := "the whole budget divided by the new numbers of ordinals, if that changes it"
+	if next, more := w.p.Step(w.leg, s.Seq+1); more && next.Op == plans.Tighten {
+		what += "; left out if the next wave can go at once"
+	}
 	for _, side := range plans.Sides() {
-		out = append(out, w.budget(patch, side, "the whole budget divided by the new numbers of ordinals, if that changes it"))
+		out = append(out, w.budget(patch, side, what))
 	}
 	return out
 }

@@ -338,6 +338,9 @@ func (w *world) shrinks(s *store, o client.Object) (plans.Side, plans.Slice) {
 // write.
 func (r *process) inOrder(s *store, verb string, o client.Object) {
 	w, k := r.w, keyOf(o)
+	if stored := s.objects[k]; stored != nil {
+		o = stored // the answer may have been read in another form
+	}
 	if r.epoch < w.fenced {
 		// The copies of dependencies are not guarded: every process of a leg writes the same to them.
 		copied := k.kind == "ConfigMap" || k.kind == "Secret" || k.kind == "Service"

@@ -246,7 +246,8 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 // Patch implements client.Writer for JSON merge patches.
 func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	k := keyOf(o)
-	if _, ok := s.objects[k]; !ok {
+	was, ok := s.objects[k]
+	if !ok {
 		return apierrors.NewNotFound(resource(k), k.name)
 	}
 	raw, err := patch.Data(o)
@@ -255,9 +256,15 @@ func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	must(json.Unmarshal(raw, &change))
 	doc := s.whole(k)
 	mergeInto(doc, change)
-	next, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	next, _ := reflect.New(reflect.TypeOf(was).Elem()).Interface().(client.Object)
 	if err := s.split(doc, next, func(o client.Object) error { return s.Update(ctx, o) }); err != nil {
 		return err
+	}
+	if u, ok := o.(*unstructured.Unstructured); ok && s.objects[k] != nil {
+		kind := u.GroupVersionKind()
+		u.Object = s.whole(k)
+		u.SetGroupVersionKind(kind)
+		return nil
 	}
 	assign(o, next)
 	return nil

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
+)
+
+// The budgets stay tight between two waves only while nothing is in the way of the next one, and nobody needs them open.
+func TestAWaveFollowsOnlyWhenItCanGoAtOnce(t *testing.T) {
+	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	for name, c := range map[string]struct {
+		tighten plans.Observation
+		objects []client.Object
+		before  func(*testing.T, *Engine)
+		want    plans.Op // the step that is looked at last
+	}{
+		"it can go":                      {tighten: plans.Done(), want: plans.Tighten},
+		"its budgets have to be written": {tighten: plans.Write("tighten", plans.Undo{}, func(context.Context) error { return nil }), want: plans.Tighten},
+		"it has to wait":                 {tighten: plans.Wait(reasons.OrdinalDown, "pod web-1"), want: plans.Relax},
+		"it cannot go":                   {tighten: plans.Stop(reasons.BudgetChanged, "edited"), want: plans.Relax},
+		"a node is drained":              {tighten: plans.Done(), objects: []client.Object{cordoned}, want: plans.Relax},
+		"budgets are to be open between": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) { e.Apart = true }, want: plans.Relax},
+		"the plan is about to pause": {tighten: plans.Done(), before: func(t *testing.T, e *Engine) {
+			t.Helper()
+			changed(t, e, func(j *journal.Journal) { j.PauseAt = e.plan.End() - 1 })
+		}, want: plans.Relax},
+		"another wave waits for its turn": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) {
+			limit := wavelimit.New(1)
+			e.Permit = limit.Of(e.plan)
+			e.Permit.Acquire()
+			limit.Of(e.plan).Acquire()
+		}, want: plans.Relax},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, relax := scripted(t, plans.Relax, see(plans.Done()), c.objects...)
+			changed(t, e, func(j *journal.Journal) { j.Begun = relax.Seq })
+			last := plans.Op("")
+			for op := range e.looks {
+				e.looks[op] = func(_ context.Context, m plans.StepContext) (plans.Observation, error) {
+					if last = op; op != plans.Tighten {
+						return plans.Done(), nil
+					}
+					if !m.Follows {
+						t.Errorf("it is not said to follow: %+v", m)
+					}
+					return c.tighten, nil
+				}
+			}
+			if c.before != nil {
+				c.before(t, e)
+			}
+			p, err := e.Advance(t.Context())
+			if err != nil || last != c.want || p.Step.Op != c.want {
+				t.Fatalf("%+v, %v; looked at %s last, expected %s", p, err, last, c.want)
+			}
+			if c.want == plans.Relax {
+				return
+			}
+			if j := stored(t, e); p.Kind == Wrote && (j.Begun != relax.Seq+1 || j.Done != relax.Seq) || p.Kind != Wrote && j.Begun != relax.Seq {
+				t.Errorf("%s, and the journal has begun %d and done %d", p.Kind, j.Begun, j.Done)
+			}
+		})
+	}
+}
