@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -371,38 +372,40 @@ func TestReadersAtTheSameTimeShareARequest(t *testing.T) {
 		"an answer that is outdated is not shared": {func(ctx context.Context) context.Context { return ctx }, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := recent(t, onePod("web-0"))
-			reading, goOn, over := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
-			var asked atomic.Int32
-			cluster := interceptor.NewClient(r.cluster, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				err := c.Get(ctx, key, o, opts...)
-				asked.Add(1)
-				reading <- struct{}{}
-				<-goOn
-				return err
-			}})
-			on := r.Clients(&plans.Plan{}, Clusters{plans.Source: cluster})[plans.Source]
-			read := func(ctx context.Context) {
-				over <- on.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{})
-			}
-			go read(t.Context())
-			<-reading
-			if c.changed {
-				r.Changed(podKey("web-0"), Change{Version: "2000"})
-			}
-			go read(c.ctx(t.Context()))
-			if c.want > 1 && !c.changed {
-				<-reading
-			}
-			close(goOn)
-			for range 2 {
-				if err := <-over; err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				r := recent(t, onePod("web-0"))
+				reading, goOn, over := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
+				var asked atomic.Int32
+				cluster := interceptor.NewClient(r.cluster, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, o, opts...)
+					asked.Add(1)
+					reading <- struct{}{}
+					<-goOn
+					return err
+				}})
+				on := r.Clients(&plans.Plan{}, Clusters{plans.Source: cluster})[plans.Source]
+				read := func(ctx context.Context) {
+					over <- on.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{})
 				}
-			}
-			if n := int(asked.Load()); n != c.want {
-				t.Errorf("%d requests, expected %d", n, c.want)
-			}
+				go read(t.Context())
+				<-reading
+				if c.changed {
+					r.Changed(podKey("web-0"), Change{Version: "2000"})
+				}
+				go read(c.ctx(t.Context()))
+				if c.want > 1 && !c.changed {
+					<-reading
+				}
+				close(goOn)
+				for range 2 {
+					if err := <-over; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := int(asked.Load()); n != c.want {
+					t.Errorf("%d requests, expected %d", n, c.want)
+				}
+			})
 		})
 	}
 }
