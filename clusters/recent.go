@@ -172,21 +172,21 @@ func (r *Recent) ask(t ObjectKey) (a answer, known bool, began time.Time) {
 	return a, known && fresh(a.since, began), began
 }
 
-// join returns a channel that is closed when nobody else reads an object any more, and notes that the caller reads it
-// until end, unless somebody else does. Checks that run side by side send one request then.
+// join returns a channel that is closed when no other caller reads an object any more, and notes that this caller reads
+// it until end, unless another one does. Checks that run side by side send one request then.
 func (r *Recent) join(t ObjectKey) (others <-chan struct{}, end func()) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if under, ok := r.reading[t]; ok {
 		return under, func() {}
 	}
-	mine, nobody := make(chan struct{}), make(chan struct{})
-	close(nobody)
+	mine, none := make(chan struct{}), make(chan struct{})
+	close(none)
 	if r.now == nil {
-		return nobody, func() {} // nothing is kept, so nothing can be shared
+		return none, func() {} // nothing is kept, so nothing can be shared
 	}
 	r.reading[t] = mine
-	return nobody, func() {
+	return none, func() {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		delete(r.reading, t)

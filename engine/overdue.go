@@ -117,9 +117,12 @@ func inFlight(j *journal.Journal, step plans.Step) bool {
 	}
 }
 
+// maxEases is how often the budgets are tried to be opened at the end of a run.
+const maxEases = 5
+
 // ease opens the budgets, in a few attempts. If all fail, the run ends all the same.
 func (r *run) ease(ctx context.Context) {
-	for range maxPermanentFailures {
+	for range maxEases {
 		if r.eases(ctx) {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/refusals"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -85,7 +86,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 
 // next handles the result of one pass.
 func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
-	r.refusals, r.backoff = PermanentErrors{}, nil
+	r.refusals, r.backoff = refusals.Counter{}, nil
 	r.report(p)
 	switch p.Kind {
 	case Waiting:
@@ -124,7 +125,7 @@ type run struct {
 	// tight reports that the budgets may be tight for a wave that has not left, because an attempt to open
 	// them failed, or because an earlier process left them so.
 	tight    bool
-	refusals PermanentErrors
+	refusals refusals.Counter
 	backoff  *wait.Backoff
 	sent     sent
 }

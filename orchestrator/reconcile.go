@@ -18,6 +18,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/refusals"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -95,7 +96,7 @@ type tries struct {
 	failures int
 	// overtaken counts the last runs that were overtaken, in a row.
 	overtaken int
-	refusals  engine.PermanentErrors
+	refusals  refusals.Counter
 	after     time.Time
 }
 

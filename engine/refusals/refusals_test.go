@@ -1,4 +1,4 @@
-package engine
+package refusals
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func TestWhatIsRefusedForGoodIsNotTriedForEver(t *testing.T) {
 		{"nobody waits, and it will not pass", []error{wrong, wrong, wrong, wrong}, 0, wrong, true, true},
 		{"nobody waits, and credentials are renewed", []error{old, old, old, old}, startupGrace, old, true, false},
 	} {
-		var r PermanentErrors
+		var r Counter
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		for _, err := range c.before {
 			if now = now.Add(time.Second); r.GiveUp(err, c.renewed, now) {

@@ -1,4 +1,5 @@
-package engine
+// Package refusals tells refusals of an API server that may pass from those that will not.
+package refusals
 
 import (
 	"errors"
@@ -9,9 +10,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// PermanentErrors counts how often in a row the API server has permanently refused something (L3). A request
+// Counter counts how often in a row the API server has permanently refused something (L3). A request
 // without an answer is not refused, however long it takes.
-type PermanentErrors struct {
+type Counter struct {
 	times int
 	since time.Time
 }
@@ -28,12 +29,12 @@ const (
 // GiveUp records how an attempt has ended, and reports whether another attempt is useless. A forbidden
 // request may be allowed after a while. renewed reports that credentials are renewed, so that an
 // unknown caller becomes known.
-func (r *PermanentErrors) GiveUp(err error, renewed bool, now time.Time) bool {
+func (r *Counter) GiveUp(err error, renewed bool, now time.Time) bool {
 	if errors.As(err, new(plans.Panic)) {
 		return true // it would fail again
 	}
 	if !permanent(err) {
-		*r = PermanentErrors{}
+		*r = Counter{}
 		return false
 	}
 	if r.times++; r.times == 1 {
