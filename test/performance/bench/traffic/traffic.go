@@ -170,7 +170,7 @@ func classify(method string, u *url.URL) Call {
 	}
 	k := Call{Verb: verbs()[method], Resource: resource, Kind: Write}
 	switch {
-	case strings.HasSuffix(resource, "accessreviews"), resource == "selfsubjectrulesreviews":
+	case strings.HasSuffix(resource, "accessreviews"), resource == "selfsubjectrulesreviews", resource == "selfsubjectreviews":
 		k.Kind = Review
 	case query.Has("dryRun"):
 		k.Kind = Trial

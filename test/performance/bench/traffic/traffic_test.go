@@ -24,6 +24,7 @@ func TestClassify(t *testing.T) {
 		"POST /apis/apps/v1/namespaces/shop/statefulsets?dryRun=All":            {Verb: "create", Resource: "statefulsets", Kind: Trial},
 		"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":           {Verb: "create", Resource: "selfsubjectaccessreviews", Kind: Review},
 		"POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews":            {Verb: "create", Resource: "selfsubjectrulesreviews", Kind: Review},
+		"POST /apis/authentication.k8s.io/v1/selfsubjectreviews":                {Verb: "create", Resource: "selfsubjectreviews", Kind: Review},
 		"PUT /apis/coordination.k8s.io/v1/namespaces/shop/leases/stsmigrate-we": {Verb: "update", Resource: "leases", Kind: Write},
 	} {
 		t.Run(request, func(t *testing.T) {
