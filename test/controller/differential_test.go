@@ -26,16 +26,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
+	"github.com/stsmigrate/stsmigrate/test/internal/today"
 )
 
-// seeds returns how many scripts are run. DIFFERENTIAL_SEEDS sets another number.
-func seeds(t *testing.T) uint64 {
+// aDay is how many scripts are run by default, other ones every day. allSeeds is how many were found to be clean
+// together.
+const aDay, allSeeds = 6, 500
+
+// seeds returns the seeds of the scripts: those of the day (DIFFERENTIAL_DAY plays another one), or as many as
+// DIFFERENTIAL_SEEDS says.
+func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_SEEDS"), 10, 32)
+	first := uint64(0)
 	if err != nil {
-		return 16
+		n, first = aDay, uint64(today.Day("DIFFERENTIAL_DAY"))*aDay //nolint:gosec // days are counted from 1970
 	}
-	return n
+	out := make([]uint64, n)
+	for k := range out {
+		if out[k] = first + uint64(k); err != nil { //nolint:gosec // no less than 0
+			out[k] %= allSeeds
+		}
+	}
+	return out
 }
 
 // Both controllers get the same script. They must do the same in the same order, and leave the same
@@ -44,7 +57,7 @@ func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
 	minor := minorOf(t)
 	var met sync.Map // by rule, the differences that were met
 	t.Run("scripts", func(t *testing.T) {
-		for seed := range seeds(t) {
+		for _, seed := range seeds(t) {
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(seed, 961))
@@ -60,7 +73,7 @@ func TestDoesWhatTheBuiltInControllerDoes(t *testing.T) {
 	for _, d := range differences() {
 		if times, ok := met.Load(d.rule); ok {
 			t.Logf("%s was met %d times", d.rule, times.(*atomic.Int64).Load())
-		} else if seeds(t) >= 500 && minor >= d.from {
+		} else if len(seeds(t)) >= allSeeds && minor >= d.from {
 			t.Errorf("%s was never met: it is no difference any more, or the scripts do not go there", d.rule)
 		}
 	}
