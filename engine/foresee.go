@@ -20,8 +20,11 @@ func (e *Engine) foresee(ctx context.Context, step plans.Step) {
 		case !more || next.Op.Closes():
 			return
 		case next.Op == plans.Reserve && next.Ordinals != step.Ordinals:
-			m := plans.StepContext{Step: next, Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: e.journal.Begun}}
-			e.Beside(func() { e.foreseen(ctx, m) })
+			for o := range next.Ordinals.All() { // side by side: a wave of three takes no longer than a wave of one
+				m := plans.StepContext{Step: next, Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: e.journal.Begun}}
+				m.Ordinals = plans.Slice{Start: o, Replicas: 1}
+				e.Beside(func() { e.foreseen(ctx, m) })
+			}
 			return
 		}
 	}
