@@ -198,10 +198,8 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 			return p, err
 		}
 	}
-	if more && step.Op == plans.Relax && !e.Apart && e.follow.tries(step, e.Now) {
-		if p, follows, err := e.followOn(ctx, step); follows || err != nil {
-			return p, err
-		}
+	if p, follows, err := e.mayFollow(ctx, step, more); follows || err != nil {
+		return p, err
 	}
 	switch {
 	case !more:

@@ -36,16 +36,25 @@ func (f *follow) tries(relax plans.Step, now func() time.Time) bool {
 	return !f.over
 }
 
-// followOn begins the wave after the one of a Relax, and reports whether it did, or waits for a moment. Whatever is in
-// the way of that wave is left to its Tighten, after the Relax. Nothing of this is in the journal before the intent of
-// the next wave: a process that dies here leaves the plan at its Relax, and the budgets tight, as in the middle of a wave.
-func (e *Engine) followOn(ctx context.Context, relax plans.Step) (Progress, bool, error) {
+// mayFollow begins the wave after that of a Relax if it can go at once.
+func (e *Engine) mayFollow(ctx context.Context, step plans.Step, more bool) (Progress, bool, error) {
+	if !more || step.Op != plans.Relax || e.Apart || !e.follow.tries(step, e.Now) {
+		return Progress{}, false, nil
+	}
+	next, more := e.plan.Step(e.journal.Leg, step.Seq+1)
 	j := e.journal
-	next, more := e.plan.Step(j.Leg, relax.Seq+1)
-	if !more || next.Op != plans.Tighten || j.Paused || j.PauseDue(next) || j.Reversed(relax) || j.Reversed(next) || e.Permit.Wanted() || e.drains(ctx) {
+	if !more || next.Op != plans.Tighten || j.Paused || j.PauseDue(next) || j.Reversed(step) || j.Reversed(next) || e.Permit.Wanted() || e.drains(ctx) {
 		e.follow.over = true
 		return Progress{}, false, nil
 	}
+	return e.followOn(ctx, step, next)
+}
+
+// followOn begins the wave after the one of a Relax, and reports whether it did, or waits for a moment. Whatever is in
+// the way of that wave is left to its Tighten, after the Relax. Nothing of this is in the journal before the intent of
+// the next wave: a process that dies here leaves the plan at its Relax, and the budgets tight, as in the middle of a wave.
+func (e *Engine) followOn(ctx context.Context, relax, next plans.Step) (Progress, bool, error) {
+	j := e.journal
 	done := j.Done
 	e.follow.next, j.Done = next.Seq, relax.Seq
 	observed, err := e.see(ctx, next, false)

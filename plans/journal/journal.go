@@ -178,7 +178,9 @@ func (j *Journal) Begin(p *plans.Plan, s plans.Step, u plans.Undo) {
 		j.Begun++
 	}
 	if s.Op == plans.Reserve || s.Op == plans.Grow {
-		j.Begun++ // and Claim, Verify or Relax after it: every old value that they destroy is already saved
+		// and Claim, Verify or Relax after it: every old value that they destroy is already saved. A step that is announced
+		// once more, with another old value, announces no more than that.
+		j.Begun = max(j.Begun, s.Seq+1)
 	}
 	if u.Passed != nil {
 		j.Passed = u.Passed

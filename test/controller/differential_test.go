@@ -40,11 +40,11 @@ func seeds(t *testing.T) []uint64 {
 	n, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_SEEDS"), 10, 32)
 	first := uint64(0)
 	if err != nil {
-		n, first = aDay, uint64(today.Day("DIFFERENTIAL_DAY"))*aDay //nolint:gosec // days are counted from 1970
+		n, first = aDay, uint64(today.Day("DIFFERENTIAL_DAY"))*aDay
 	}
 	out := make([]uint64, n)
 	for k := range out {
-		if out[k] = first + uint64(k); err != nil { //nolint:gosec // no less than 0
+		if out[k] = first + uint64(k); err != nil {
 			out[k] %= allSeeds
 		}
 	}

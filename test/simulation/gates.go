@@ -64,7 +64,7 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 	if !r.alive() {
 		return gates.Answer{}, errDead
 	}
-	n := w.writes
+	n, late := w.writes, r.epoch < w.fenced
 	w.writes++
 	r.now = key{"Question", q.Namespace, q.Pod}
 	var f fault
@@ -77,18 +77,18 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 		return gates.Answer{}, errDead
 	case crashAfter:
 		r.dead = true
-		_, _ = w.answer(q) // the process that asked is dead
+		_, _ = w.answer(q, late) // the process that asked is dead
 		return gates.Answer{}, errDead
 	case lostAnswer:
-		_, _ = w.answer(q)
+		_, _ = w.answer(q, late)
 		return gates.Answer{}, errDead
 	case refused409, refused429, refused500, refused503, setBack, delayed:
 		return gates.Answer{Code: 500}, nil
 	}
-	return w.answer(q)
+	return w.answer(q, late)
 }
 
-func (w *world) answer(q gates.Question) (gates.Answer, error) {
+func (w *world) answer(q gates.Question, late bool) (gates.Answer, error) {
 	what, good := strings.Join(q.Command, " "), gates.Answer{}
 	if q.Get != nil {
 		what, good = strings.TrimPrefix(q.Get.Path, "/"), gates.Answer{Code: 200, Body: "all is good"}
@@ -101,14 +101,18 @@ func (w *world) answer(q gates.Question) (gates.Answer, error) {
 	if w.app.refuses(what) || w.app.asked[what] <= w.app.shy {
 		return gates.Answer{Code: 1, Complaint: "not now"}, nil
 	}
-	w.consents(what)
+	w.consents(what, late)
 	return good, nil
 }
 
 // consents records a yes. The question must fit that moment: a pod must not be asked to hand over what it has
-// released, nor whether it has arrived before it has.
-func (w *world) consents(what string) {
+// released, nor whether it has arrived before it has. A question that is late is that of a process which was overtaken
+// after its last look: nothing can keep it from asking, and its answer counts for nothing.
+func (w *world) consents(what string, late bool) {
 	w.app.yes[what]++
+	if late {
+		return
+	}
 	words := strings.Fields(what)
 	side, o := plans.Side(words[2]), ordinalOf(words[1])
 	if _, gate := w.gate(words[0]); gate.When == plans.BeforeShrink {
@@ -139,7 +143,7 @@ func (w *world) jobController(s *store) bool {
 		if w.app.refuses(what) {
 			c.Type, c.Reason, c.Message = batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		} else {
-			w.consents(what)
+			w.consents(what, false)
 			if w.app.yes[what] > 1 {
 				w.fail("gates", "Job %s runs again after it has passed", job.Name)
 			}

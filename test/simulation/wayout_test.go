@@ -84,7 +84,7 @@ func TestForeignChangesTakeNoOrdinalDown(t *testing.T) {
 					t.Parallel()
 					did := 0
 					for n, step := range steps {
-						if !fifth.plays(n+len(name)) && !strings.HasSuffix(step, "Relax") {
+						if !fifth.plays(n+len(name)) && !strings.HasSuffix(step, "Grow") {
 							continue
 						}
 						w := first.fork(uint64(n))
