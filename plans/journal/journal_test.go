@@ -62,8 +62,11 @@ func TestAWaveAnnouncesTheNextStepAfterReserveAndGrow(t *testing.T) {
 		if s.Op == plans.Reserve || s.Op == plans.Grow {
 			want++
 		}
-		if j.Begun != want {
-			t.Errorf("%s announces up to step %d, expected %d", s.ID(), j.Begun, want)
+		for range 2 { // a set that was made again is noted once more
+			if j.Begun != want {
+				t.Errorf("%s announces up to step %d, expected %d", s.ID(), j.Begun, want)
+			}
+			j.Begin(p, s, plans.Undo{})
 		}
 		j.Done = s.Seq
 	}
