@@ -152,8 +152,8 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	r.outdated[t] = outdated{r.now(), o.GetResourceVersion()}
 }
 
-// Keeps reports whether it keeps answers.
-func (r *Recent) Keeps() bool {
+// keeps reports whether it keeps answers.
+func (r *Recent) keeps() bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return r.now != nil
@@ -261,7 +261,7 @@ func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client
 		return c.Client.Get(ctx, key, into, opts...)
 	case whole:
 		return c.get(ctx, t, u, opts)
-	case !hasWhole(t.Kind) || !c.recent.Keeps():
+	case !hasWhole(t.Kind) || !c.recent.keeps():
 		return c.get(ctx, t, into, opts)
 	}
 	kind, err := c.GroupVersionKindFor(into)
@@ -273,6 +273,11 @@ func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client
 	if err := c.get(ctx, t, u, opts); err != nil {
 		return err
 	}
+	return typed(u, into)
+}
+
+// typed fills in an object from one with all fields.
+func typed(u *unstructured.Unstructured, into client.Object) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 		return err
 	}
@@ -357,7 +362,7 @@ func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.P
 		if _, whole := o.(*unstructured.Unstructured); !ok || change.Next != nil || whole {
 			return nil, c.Client.Patch(ctx, o, patch, opts...)
 		}
-		if hasWhole(KindOf(o)) && c.recent.Keeps() {
+		if hasWhole(KindOf(o)) && c.recent.keeps() {
 			return c.patchWhole(ctx, o, change, opts)
 		}
 		into, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
@@ -387,10 +392,9 @@ func (c recentClient) patchWhole(ctx context.Context, o client.Object, change wr
 		return nil, err
 	}
 	into, _ := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+	if err := typed(u, into); err != nil {
 		return nil, err
 	}
-	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as with every other typed object
 	assign(o, into)
 	return u, nil
 }

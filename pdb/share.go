@@ -95,9 +95,8 @@ func (k budgets) wants(m plans.StepContext, g goal, needy plans.Side) map[plans.
 
 // During returns the numbers of both budgets while a wave of a Move is away.
 func During(p *plans.Plan, wave plans.Slice) map[plans.Side]policyv1.PodDisruptionBudgetSpec {
-	m := plans.StepContext{Step: plans.Step{Op: plans.Tighten, Ordinals: wave, From: plans.Source}}
 	out := map[plans.Side]policyv1.PodDisruptionBudgetSpec{}
-	for side, w := range (budgets{Pair: clusters.Pair{Plan: p}}).wants(m, away(p, m), "") {
+	for side, w := range during(p, wave) {
 		out[side] = w.spec
 	}
 	return out
@@ -105,12 +104,16 @@ func During(p *plans.Plan, wave plans.Slice) map[plans.Side]policyv1.PodDisrupti
 
 // Allowed returns how many evictions the budget of each side allows while a wave of a Move is away.
 func Allowed(p *plans.Plan, wave plans.Slice) map[plans.Side]int32 {
-	m := plans.StepContext{Step: plans.Step{Op: plans.Tighten, Ordinals: wave, From: plans.Source}}
 	out := map[plans.Side]int32{}
-	for side, w := range (budgets{Pair: clusters.Pair{Plan: p}}).wants(m, away(p, m), "") {
+	for side, w := range during(p, wave) {
 		out[side] = allows(w.spec, w.pods)
 	}
 	return out
+}
+
+func during(p *plans.Plan, wave plans.Slice) map[plans.Side]want {
+	m := plans.StepContext{Step: plans.Step{Op: plans.Tighten, Ordinals: wave, From: plans.Source}}
+	return budgets{Pair: clusters.Pair{Plan: p}}.wants(m, away(p, m), "")
 }
 
 // matches compares the numbers; selector and eviction policy stay the user's. A minAvailable from a time

@@ -37,16 +37,13 @@ const aDay, allSeeds = 6, 500
 // DIFFERENTIAL_SEEDS says.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_SEEDS"), 10, 32)
-	first := uint64(0)
-	if err != nil {
-		n, first = aDay, uint64(today.Day("DIFFERENTIAL_DAY"))*aDay
+	first, n := uint64(today.Day("DIFFERENTIAL_DAY"))*aDay, uint64(aDay)
+	if asked, err := strconv.ParseUint(os.Getenv("DIFFERENTIAL_SEEDS"), 10, 32); err == nil {
+		first, n = 0, asked
 	}
-	out := make([]uint64, n)
-	for k := range out {
-		if out[k] = first + uint64(k); err != nil {
-			out[k] %= allSeeds
-		}
+	var out []uint64
+	for k := range n {
+		out = append(out, (first+k)%max(n, allSeeds))
 	}
 	return out
 }

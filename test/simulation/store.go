@@ -119,14 +119,20 @@ func (s *store) Get(_ context.Context, k client.ObjectKey, into client.Object, _
 	if !ok {
 		return apierrors.NewNotFound(resource(full), k.Name)
 	}
-	if u, ok := into.(*unstructured.Unstructured); ok {
-		kind := u.GroupVersionKind()
-		u.Object = s.whole(full)
-		u.SetGroupVersionKind(kind)
-		return nil
-	}
-	assign(into, o)
+	s.answer(full, o, into)
 	return nil
+}
+
+// answer fills in what a request gets: a typed object, or all fields of a stored one.
+func (s *store) answer(k key, o, into client.Object) {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		assign(into, o)
+		return
+	}
+	kind := u.GroupVersionKind()
+	u.Object = s.whole(k)
+	u.SetGroupVersionKind(kind)
 }
 
 func assign(into, o client.Object) {
@@ -260,13 +266,9 @@ func (s *store) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	if err := s.split(doc, next, func(o client.Object) error { return s.Update(ctx, o) }); err != nil {
 		return err
 	}
-	if u, ok := o.(*unstructured.Unstructured); ok && s.objects[k] != nil {
-		kind := u.GroupVersionKind()
-		u.Object = s.whole(k)
-		u.SetGroupVersionKind(kind)
-		return nil
+	if _, whole := o.(*unstructured.Unstructured); !whole || s.objects[k] != nil { // the last finalizer may be gone
+		s.answer(k, next, o)
 	}
-	assign(o, next)
 	return nil
 }
 
