@@ -74,7 +74,7 @@ func rooms() []room {
 		{"plans/preview", "pdb dns plans"},
 		{"storage", "clusters plans plans/build writes reasons"},
 		{"pdb", "clusters plans writes reasons"},
-		{"dns", "plans writes reasons"},
+		{"dns", "clusters plans writes reasons"},
 		{"gates", "clusters plans writes expressions reasons"},
 		{"clusters/transport", "clusters"},
 		{"clusters", "plans writes slicecontroller/v1alpha1"},

@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -30,6 +32,12 @@ type Watches struct {
 type subject struct {
 	resource  schema.GroupVersionResource
 	namespace string
+}
+
+// WatchBackoff returns how long a watch waits before it is opened again: after an outage of any length no more than ten
+// seconds, in which names are not kept and a reader waits for its next look. The default of client-go is a minute.
+func WatchBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 5 * time.Second}
 }
 
 // NewWatches returns the Watches of a cluster. It opens none yet.
@@ -57,7 +65,7 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	user := one.join(tell)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
 	if !open { // AFTER the first follower has joined
-		reflector := cache.NewReflectorWithOptions(w.lister(s, one), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake"})
+		reflector := cache.NewReflectorWithOptions(w.lister(s, one), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake", Backoff: WatchBackoff()})
 		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
 	return one.isSynced

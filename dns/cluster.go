@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 )
 
 // Cluster is one cluster as Syncers see it. All Syncers that follow the same kind in the same namespace share
@@ -61,7 +62,7 @@ func (c *Cluster) follow(ctx context.Context, at place, who string, ring func())
 		s.stop = stop
 		from, example := c.reads(at)
 		all := cache.ToListWatcherWithWatchListSemantics(s.noticing(from), c.client)
-		go cache.NewReflectorWithOptions(all, example, s, cache.ReflectorOptions{Name: "names"}).RunWithContext(watching)
+		go cache.NewReflectorWithOptions(all, example, s, cache.ReflectorOptions{Name: "names", Backoff: clusters.WatchBackoff()}).RunWithContext(watching)
 	}
 	v, me := s.join(who, ring)
 	context.AfterFunc(ctx, func() { c.leave(at, s, me) })
@@ -82,28 +83,24 @@ func (c *Cluster) reads(at place) (*cache.ListWatch, runtime.Object) {
 	switch at.kind {
 	case ofPods:
 		api := c.client.CoreV1().Pods(at.namespace)
-		return reading(api.List, api.Watch, ""), &corev1.Pod{}
+		return reading(api.List, api.Watch), &corev1.Pod{}
 	case ofServices:
 		api := c.client.CoreV1().Services(at.namespace)
-		return reading(api.List, api.Watch, ""), &corev1.Service{}
+		return reading(api.List, api.Watch), &corev1.Service{}
 	default:
 		api := c.client.DiscoveryV1().EndpointSlices(at.namespace)
-		return reading(api.List, api.Watch, labels.Set{discoveryv1.LabelManagedBy: ManagedBy}.String()), &discoveryv1.EndpointSlice{}
+		return reading(api.List, api.Watch), &discoveryv1.EndpointSlice{}
 	}
 }
 
-func reading[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error), only string) *cache.ListWatch {
+func reading[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = only
 			if o.ResourceVersion == "0" { // it would come in one response, however long
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
 			return list(ctx, o)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = only
-			return open(ctx, o)
-		},
+		WatchFuncWithContext: open,
 	}
 }

@@ -137,7 +137,7 @@ func street() []runtime.Object {
 // answer returns the slice that a plan has for the pod of the street.
 func answer(p *plans.Plan, ip string) *discoveryv1.EndpointSlice {
 	pods := map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-0", nil, ip)}}
-	return Want(p, plans.Directory{On: plans.Destination, Namespace: "mall", Lists: plans.Destination}, &corev1.Service{}, pods)["stsmigrate-"+p.ID+"-ipv4-0"]
+	return Want(p, plans.Directory{On: plans.Destination, Namespace: "mall", Lists: plans.Destination}, &corev1.Service{}, pods, nil)["stsmigrate-"+p.ID+"-ipv4-0"]
 }
 
 // An object that is not listed yet looks like a deleted one. So nothing is created, changed or deleted before
@@ -301,6 +301,28 @@ func TestASideThatIsGoneHasNoNames(t *testing.T) {
 	})
 }
 
+// The control plane removes a pod from its slice later than the pod is gone. The name moves then, and not before.
+func TestANameMovesWhenTheControlPlaneHasLetGoOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := "web-0"
+		own := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "peers-x7k2p", Labels: map[string]string{discoveryv1.LabelServiceName: "peers", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}}}
+		own.AddressType, own.Endpoints = discoveryv1.AddressTypeIPv4, []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{"10.0.9.9"}}}
+		s, p := newScene(t, append(street(), own)...), bridge()
+		k := s.keep(p)
+		defer k.Stop()
+		if got := s.writes(); len(got) > 0 {
+			t.Errorf("it wrote %v while the control plane lists the name, expected nothing", got)
+		}
+		own = own.DeepCopy()
+		own.Endpoints = nil
+		if _, err := s.DiscoveryV1().EndpointSlices("mall").Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.answers(p, "10.0.0.1")
+	})
+}
+
 // An update of a slice contains the whole slice. Of other objects, only the needed fields are kept.
 func TestWhatIsKeptOfAnObject(t *testing.T) {
 	p := usual("web", 0)
@@ -313,10 +335,19 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 	}
 	service := &corev1.Service{}
 	service.Spec.Ports = []corev1.ServicePort{{Name: "a", Port: 80}}
+	terms := func(ready bool) *discoveryv1.EndpointSlice {
+		host := "web-0"
+		e := discoveryv1.Endpoint{Hostname: &host, Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}
+		return &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{e}}
+	}
+	up, _ := slim(terms(true))
+	if down, _ := slim(terms(false)); !equality.Semantic.DeepEqual(up, down) {
+		t.Errorf("a slice of another writer rings whenever a pod becomes ready: %v, %v", up, down)
+	}
 	plan, there := bridge(), plans.Directory{Lists: plans.Destination}
 	small, _ := kept.(*corev1.Pod)
-	full := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {p}})
-	if got := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {small}}); len(got) != 1 || !same(got["stsmigrate-web-abc-ipv4-0"], full["stsmigrate-web-abc-ipv4-0"]) {
+	full := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {p}}, nil)
+	if got := Want(plan, there, service, map[plans.Side][]*corev1.Pod{plans.Source: {small}}, nil); len(got) != 1 || !same(got["stsmigrate-web-abc-ipv4-0"], full["stsmigrate-web-abc-ipv4-0"]) {
 		t.Errorf("its slice is %v, expected %v", got, full)
 	}
 }

@@ -26,7 +26,7 @@ func FuzzNames(f *testing.F) {
 		liar.Spec.Containers[0].Ports[0].Name, liar.Spec.Containers[0].Ports[0].ContainerPort = port, number
 		service := &corev1.Service{}
 		service.Spec.Ports = []corev1.ServicePort{{Name: "a", Port: 80, TargetPort: intstr.FromString("client"), Protocol: corev1.ProtocolTCP}}
-		all := Want(p, plans.Directory{On: plans.Source, Namespace: "shop", Lists: plans.Source}, service, map[plans.Side][]*corev1.Pod{plans.Destination: {liar, honest}})
+		all := Want(p, plans.Directory{On: plans.Source, Namespace: "shop", Lists: plans.Source}, service, map[plans.Side][]*corev1.Pod{plans.Destination: {liar, honest}}, nil)
 		found := false
 		for key, s := range all {
 			if key != s.Name || len(validation.IsDNS1123Subdomain(s.Name)) > 0 || len(s.Endpoints) > maxEndpointsPerSlice {

@@ -28,7 +28,12 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 				return "", err
 			}
 			if !found {
-				return fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On), nil
+				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On)
+				stale, err := listedElse(ctx, p, on[d.On], d, ip.IP, pod.Name)
+				if err == nil && stale != "" {
+					why += fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale)
+				}
+				return why, err
 			}
 		}
 	}
@@ -55,6 +60,21 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 		return e.Hostname != nil && *e.Hostname == p.Pod(ordinal) && slices.Contains(e.Addresses, address) &&
 			e.Conditions.Ready != nil && *e.Conditions.Ready
 	}), nil
+}
+
+// listedElse returns the name of a slice of another writer that lists a hostname at another address, or "".
+func listedElse(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
+	var all discoveryv1.EndpointSliceList
+	if err := c.List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: p.Names.Service}); err != nil {
+		return "", fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
+	}
+	var others []*discoveryv1.EndpointSlice
+	for i := range all.Items {
+		if s := &all.Items[i]; s.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+			others = append(others, s)
+		}
+	}
+	return listsElse(others, family(address), hostname, address), nil
 }
 
 // Remove returns the look that deletes the exports, slices and stand-in Services of a plan, one after the

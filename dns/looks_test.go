@@ -43,6 +43,17 @@ func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
 	}
 }
 
+// A controller manager that does not run leaves the former address where it was: the wait says so.
+func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
+	host, service := "web-1", map[string]string{discoveryv1.LabelServiceName: "peers"}
+	own := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers-x7k2p", Labels: service}, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{"10.0.0.1"}}}}
+	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own).Build()
+	why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
+	if err != nil || !strings.Contains(why, "EndpointSlice shop/peers-x7k2p still lists the name at another address") {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
 // At the end only what the plan made is deleted (S12). The export of the destination becomes its own.
 func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 	for name, c := range map[string]struct {

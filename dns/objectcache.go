@@ -73,7 +73,8 @@ func (v view) list() (out []metav1.Object) {
 	return out
 }
 
-// whose returns the name of the set that owns a pod, the name of a Service, or the ID of the plan of a slice.
+// whose returns the name of the set that owns a pod, the name of a Service, the ID of the plan of a slice, or ofService
+// for a slice of another writer.
 func whose(o metav1.Object) string {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -83,10 +84,16 @@ func whose(o metav1.Object) string {
 	case *corev1.Service:
 		return o.Name
 	case *discoveryv1.EndpointSlice:
+		if o.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+			return ofService(o.Labels[discoveryv1.LabelServiceName])
+		}
 		return o.Labels[PlanLabel]
 	}
 	return ""
 }
+
+// ofService returns who reads the slices that others write for a Service. No ID of a plan has a slash.
+func ofService(name string) string { return "service/" + name }
 
 // noticing records when the API server does not respond: a watch has ended, and no new watch has resumed from
 // there yet.

@@ -45,7 +45,7 @@ func Rehearse(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 		if service == nil {
 			continue // a slice without a Service is never resolved
 		}
-		for _, s := range Want(p, d, service, pods) {
+		for _, s := range Want(p, d, service, pods, nil) {
 			_ = on[d.On].Create(ctx, s)
 		}
 	}

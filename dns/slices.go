@@ -53,25 +53,32 @@ func SliceNames(p *plans.Plan) []string {
 
 // Want returns, by name, the slices that a directory needs beside the control plane's own. They list the pods
 // of the sides that the directory itself does not list, each under its hostname, as far as they may be
-// resolved now. pods are the pods of the set, by side.
-func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod) map[string]*discoveryv1.EndpointSlice {
+// resolved now. pods are the pods of the set, by side. others are the slices of the Service that others write.
+//
+// A name never gets a second address: one of the two would be that of a pod which is gone, or by now that of another
+// pod. Watches and the control plane's own slices may be behind by as long as an outage lasts. So a pod is left out
+// while the directory has another one of its name.
+func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod, others []*discoveryv1.EndpointSlice) map[string]*discoveryv1.EndpointSlice {
 	out := map[string]*discoveryv1.EndpointSlice{}
+	byName := map[plans.Side]map[string]*corev1.Pod{}
+	for _, side := range plans.Sides() {
+		byName[side] = map[string]*corev1.Pod{}
+		for _, pod := range pods[side] {
+			byName[side][pod.Name] = pod
+		}
+	}
 	for _, side := range plans.Sides() {
 		if d.Lists == side {
 			continue
 		}
-		byName := map[string]*corev1.Pod{}
-		for _, pod := range pods[side] {
-			byName[pod.Name] = pod
-		}
 		for o := p.Start; o < p.End(); o++ {
-			pod := byName[p.Pod(o)]
-			if pod == nil {
+			pod := byName[side][p.Pod(o)]
+			if pod == nil || isSecond(pod, byName[side.Other()][pod.Name], d.Lists != "") {
 				continue
 			}
 			for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 				address := addressOf(pod, t)
-				if address == "" || !findable(pod, service) {
+				if address == "" || !findable(pod, service) || listsElse(others, t, pod.Name, address) != "" {
 					continue
 				}
 				name := sliceName(p, t, o)
@@ -86,6 +93,25 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 		}
 	}
 	return out
+}
+
+// isSecond reports whether a pod must not be listed because of the pod of its name on the other side, which may be nil.
+// One of the two is gone, or is about to go. own reports that the directory lists the other one by itself. Without
+// that, the one that is not being deleted is listed, or neither.
+func isSecond(pod, other *corev1.Pod, own bool) bool {
+	return other != nil && (own || pod.DeletionTimestamp != nil || other.DeletionTimestamp == nil)
+}
+
+// listsElse returns the name of a slice that lists a hostname at another address of that type, or "".
+func listsElse(all []*discoveryv1.EndpointSlice, t discoveryv1.AddressType, hostname, address string) string {
+	for _, s := range all {
+		for _, e := range s.Endpoints {
+			if s.AddressType == t && e.Hostname != nil && *e.Hostname == hostname && !slices.Contains(e.Addresses, address) {
+				return s.Name
+			}
+		}
+	}
+	return ""
 }
 
 // addressOf returns the address of a pod, or "". A pod that has ended has none. An address that no EndpointSlice may

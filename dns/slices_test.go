@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func TestADirectoryGetsThePodsItDoesNotList(t *testing.T) {
 			"stsmigrate-web-abc-ipv4-0": {"web-0", "web-1"}, "stsmigrate-web-abc-ipv6-0": {"web-1"}, "stsmigrate-web-abc-ipv4-1": {"web-119"},
 		}},
 	} {
-		got := Want(p, plans.Directory{On: plans.Source, Namespace: "shop", Lists: c.lists}, service, pods)
+		got := Want(p, plans.Directory{On: plans.Source, Namespace: "shop", Lists: c.lists}, service, pods, nil)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %d slices, expected %d", c.name, len(got), len(c.want))
 		}
@@ -84,6 +85,51 @@ func TestADirectoryGetsThePodsItDoesNotList(t *testing.T) {
 	}
 }
 
+// Watches and the control plane's own slices may be behind: then a pod that is gone still has its name. The name must
+// not get a second address meanwhile.
+func TestANameHasOneAddress(t *testing.T) {
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+	at := func(hostname, address string) []*discoveryv1.EndpointSlice {
+		return []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Name: "peers-x7k2p"}, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Hostname: &hostname, Addresses: []string{address}}}}}
+	}
+	here, away := pod("web-3", nil, "10.0.0.1"), pod("web-3", nil, "10.0.1.1")
+	for name, c := range map[string]struct {
+		lists               plans.Side
+		source, destination *corev1.Pod
+		others              []*discoveryv1.EndpointSlice
+		want                string
+	}{
+		"it has moved":                              {lists: plans.Source, destination: away, want: "10.0.1.1"},
+		"the directory still has the former pod":    {lists: plans.Source, source: here, destination: away},
+		"the former pod is being deleted there":     {lists: plans.Source, source: pod("web-3", deleted, "10.0.0.1"), destination: away},
+		"the former pod is seen on the other side":  {lists: plans.Destination, source: here, destination: pod("web-3", nil)},
+		"the control plane still lists the former":  {lists: plans.Source, destination: away, others: at("web-3", "10.0.0.1")},
+		"another writer lists the very address":     {lists: plans.Source, destination: away, others: at("web-3", "10.0.1.1"), want: "10.0.1.1"},
+		"the control plane lists other pods":        {lists: plans.Source, destination: away, others: at("web-2", "10.0.0.2"), want: "10.0.1.1"},
+		"a third namespace, both are there":         {source: here, destination: away},
+		"a third namespace, one is being deleted":   {source: pod("web-3", deleted, "10.0.0.1"), destination: away, want: "10.0.1.1"},
+		"a third namespace, both are being deleted": {source: pod("web-3", deleted, "10.0.0.1"), destination: pod("web-3", deleted, "10.0.1.1")},
+	} {
+		pods := map[plans.Side][]*corev1.Pod{}
+		for side, p := range map[plans.Side]*corev1.Pod{plans.Source: c.source, plans.Destination: c.destination} {
+			if p != nil {
+				pods[side] = []*corev1.Pod{p}
+			}
+		}
+		service := &corev1.Service{}
+		service.Spec.PublishNotReadyAddresses = true
+		var got []string
+		for _, s := range Want(bridge(), plans.Directory{Lists: c.lists}, service, pods, c.others) {
+			for _, e := range s.Endpoints {
+				got = append(got, e.Addresses...)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: it has the addresses %v, expected %q", name, got, c.want)
+		}
+	}
+}
+
 func TestAPodIsAnsweredForAsTheControlPlaneWould(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -102,7 +148,7 @@ func TestAPodIsAnsweredForAsTheControlPlaneWould(t *testing.T) {
 	} {
 		service := &corev1.Service{}
 		service.Spec.PublishNotReadyAddresses = c.publish
-		got := Want(bridge(), plans.Directory{Lists: plans.Destination}, service, map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-3", c.change, "10.0.0.1")}})
+		got := Want(bridge(), plans.Directory{Lists: plans.Destination}, service, map[plans.Side][]*corev1.Pod{plans.Source: {pod("web-3", c.change, "10.0.0.1")}}, nil)
 		if c.absent != (len(got) == 0) {
 			t.Errorf("%s: %v", c.name, got)
 		}

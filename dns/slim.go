@@ -16,12 +16,28 @@ func slim(o any) (metav1.Object, bool) {
 		out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
 		out.Spec.PublishNotReadyAddresses, out.Spec.Ports = o.Spec.PublishNotReadyAddresses, o.Spec.Ports
 		return out, true
-	case *discoveryv1.EndpointSlice: // it is written whole
-		out := *o
+	case *discoveryv1.EndpointSlice:
+		if o.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+			return slimOther(o), true
+		}
+		out := *o               // it is written whole
 		out.ManagedFields = nil // a write without them leaves them as they are
 		return &out, true
 	}
 	return nil, false
+}
+
+// slimOther keeps which hostnames a slice of another writer lists at which addresses. It drops the resource version, so
+// that a slice in which a pod merely became ready stays equal.
+func slimOther(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	out := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}, AddressType: s.AddressType}
+	out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Labels[discoveryv1.LabelServiceName]}
+	for _, e := range s.Endpoints {
+		if e.Hostname != nil {
+			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Hostname: e.Hostname})
+		}
+	}
+	return out
 }
 
 // slimPod drops the resource version, so that a pod whose probes merely ran again stays equal.

@@ -51,6 +51,7 @@ type pendingWrites struct {
 	client   kubernetes.Interface
 	services view
 	slices   view
+	others   view // the slices that others write for the Service
 }
 
 // Start starts a Syncer, which ends with ctx or with Stop. report receives every error; all failed writes are
@@ -70,6 +71,7 @@ func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave
 			Directory: d, leave: leave, client: c.client,
 			services: c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring),
 			slices:   c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring),
+			others:   c.follow(ctx, place{ofSlices, d.Namespace}, ofService(p.Names.Service), k.ring),
 		})
 	}
 	k.stopped.Go(func() { k.run(ctx) })
@@ -123,7 +125,7 @@ func (k *Syncer) run(ctx context.Context) {
 func (k *Syncer) views() []view {
 	out := slices.Collect(maps.Values(k.pods))
 	for _, d := range k.desks {
-		out = append(out, d.services, d.slices)
+		out = append(out, d.services, d.slices, d.others)
 	}
 	return out
 }
@@ -177,12 +179,8 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 			return services.Create(ctx, standIn(p, d.Directory, model), metav1.CreateOptions{})
 		}, services.Delete)
 	}
-	want := Want(p, d.Directory, service, pods)
-	for _, o := range d.slices.list() {
-		have, ok := o.(*discoveryv1.EndpointSlice)
-		if !ok {
-			continue
-		}
+	want := Want(p, d.Directory, service, pods, endpointSlices(d.others))
+	for _, have := range endpointSlices(d.slices) {
 		if err := d.bring(ctx, have, want[have.Name]); err != nil {
 			return err
 		}
@@ -195,6 +193,15 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 		}
 	}
 	return nil
+}
+
+func endpointSlices(v view) (out []*discoveryv1.EndpointSlice) {
+	for _, o := range v.list() {
+		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // make creates a missing object. Another process may have deleted the object for good, and this one may have

@@ -34,7 +34,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		asked := 0
 		d := pendingWrites{
 			Directory: plans.Directory{Namespace: "shop", On: plans.Source}, client: api,
-			services: view{cache: newShelf(), who: "web"}, slices: view{cache: newShelf(), who: "x"},
+			services: view{cache: newShelf(), who: "web"}, slices: view{cache: newShelf(), who: "x"}, others: view{cache: newShelf(), who: "x"},
 			leave: func(_ context.Context, anew bool) error {
 				if asked++; !anew {
 					t.Errorf("%s: it is not asked whether it may make something", c.name)
