@@ -233,6 +233,15 @@ func (s Slice) Has(ordinal int32) bool { return ordinal >= s.Start && ordinal < 
 // End returns the ordinal after the last one.
 func (s Slice) End() int32 { return s.Start + s.Replicas }
 
+// Covers reports whether every ordinal of another slice is in it.
+func (s Slice) Covers(other Slice) bool { return other.Start >= s.Start && other.End() <= s.End() }
+
+// Join returns the smallest slice that covers both.
+func (s Slice) Join(other Slice) Slice {
+	start := min(s.Start, other.Start)
+	return Slice{Start: start, Replicas: max(s.End(), other.End()) - start}
+}
+
 // All iterates over the ordinals, lowest first.
 func (s Slice) All() iter.Seq[int32] {
 	return func(yield func(int32) bool) {

@@ -64,6 +64,14 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	return (&Report{Checks: results}).Failed(), nil
 }
 
+// Passed records that every check of the plan has passed, for this process, at that time. The first wave of a Move then
+// does not repeat the standing ones.
+func (w *Waves) Passed(at time.Time) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.passed, w.direction = at, plans.Move
+}
+
 // due returns the checks to run now.
 func (w *Waves) due(direction plans.Direction, now time.Time) []row {
 	stands := w.stands(direction, now)

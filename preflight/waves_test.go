@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,29 @@ func TestStandingChecksHoldForAWhile(t *testing.T) {
 	own(operator)
 	if now = now.Add(-time.Hour); !found() {
 		t.Error("it was not asked again by a clock that was set back")
+	}
+}
+
+// The checks before the first write have asked everything a moment ago. They were about a Move.
+func TestWhatPassedBeforeTheStartIsNotAskedAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		passed    time.Time
+		direction plans.Direction
+		asks      bool
+	}{
+		"never":        {direction: plans.Move, asks: true},
+		"just now":     {passed: now.Add(-standingValidity), direction: plans.Move},
+		"long ago":     {passed: now.Add(-standingValidity - 1), direction: plans.Move, asks: true},
+		"for an abort": {passed: now, direction: plans.Abort, asks: true},
+	} {
+		w := Waves{Now: func() time.Time { return now }}
+		if !c.passed.IsZero() {
+			w.Passed(c.passed)
+		}
+		if asks := slices.ContainsFunc(w.due(c.direction, now), func(r row) bool { return r.wave == standing }); asks != c.asks {
+			t.Errorf("%s: asked again %t, expected %t", name, asks, c.asks)
+		}
 	}
 }
 

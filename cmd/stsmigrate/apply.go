@@ -200,6 +200,7 @@ func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) r
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
 		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
+		Checks: a.answers,
 		Report: show.Progress, Complain: show.Complain,
 	}
 }

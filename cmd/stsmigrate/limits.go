@@ -93,7 +93,7 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		question += findings.Warnings(report, a.width())
 	}
 	answers := report.Answers(a.now())
-	planned.Timeline.Checks = &answers
+	planned.Timeline.Checks, a.answers = &answers, &answers
 	if a.dryRun == "server" {
 		fmt.Fprintln(a.Out, question)
 		return route, a.dried(ctx, t, on)

@@ -21,6 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rollouts"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 var version string // set by the linker
@@ -45,7 +46,9 @@ type app struct {
 	output     string
 	dryRun     string // none, client or server
 	stdin      []byte // what was read of standard input
-	events     string
+	// answers are what the checks before the start answered. They are nil where the checks did not run.
+	answers *journal.Checked
+	events  string
 	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
 	stdout io.Writer
 	// interrupt does what a signal does. restore is the view that is drawn on the terminal, if any.

@@ -45,7 +45,7 @@ type Runner struct {
 	// Ready, called under the Lease and before any write, returns the reason why the plan must be blocked
 	// instead, or nil. nil means no such check. An error ends the run, and nothing is recorded.
 	Ready func(context.Context) (*Barred, error)
-	// Checks, if set, is filled in by Ready: what the checks have answered.
+	// Checks, if set, is what the checks of the plan have answered to this process. Ready fills it in, if there is one.
 	Checks *journal.Checked
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
 	// longer be taken over for the request. The error ends the run, and nothing is recorded.
@@ -89,6 +89,9 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Holder, e.Permit, e.Checks = c.Now, c.Holder, c.Waves.Of(c.Plan), c.Checks
 	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
+	if c.Checks != nil {
+		waves.Passed(c.Checks.At.Time)
+	}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
 		found, err := waves.Check(ctx, j, wave)
 		return check.Words(found), err
