@@ -22,8 +22,8 @@ type ChangeSignal struct {
 	c       chan struct{}
 	mu      sync.Mutex
 	changes Changes
-	// synced, by cluster, kind and namespace, reports whether a watch has reported all that there is.
-	synced map[ObjectKey]func() bool
+	// open are the watches, by cluster, kind and namespace.
+	open map[ObjectKey]*watched
 }
 
 // Changes are the changes since the last Take.
@@ -159,14 +159,14 @@ func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Si
 		return // a read-only caller has no watches
 	}
 	for kind, resource := range what {
-		synced := on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
+		one := on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
 			w.Notify(ObjectKey{cluster, kind, o.Namespace, o.Name}, c)
 		})
 		w.mu.Lock()
-		if w.synced == nil {
-			w.synced = map[ObjectKey]func() bool{}
+		if w.open == nil {
+			w.open = map[ObjectKey]*watched{}
 		}
-		w.synced[ObjectKey{Cluster: cluster, Kind: kind, Namespace: namespace}] = synced
+		w.open[ObjectKey{Cluster: cluster, Kind: kind, Namespace: namespace}] = one
 		w.mu.Unlock()
 	}
 }
@@ -174,8 +174,18 @@ func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Si
 // Covers reports whether every change of a kind in a namespace is reported: a watch is open for exactly that, and has
 // reported all that there is.
 func (w *ChangeSignal) Covers(t ObjectKey) bool {
+	one := w.watch(t)
+	return one != nil && one.isSynced()
+}
+
+// Absent reports whether a watch that Covers a kind in the namespace of an object has not reported the object.
+func (w *ChangeSignal) Absent(t ObjectKey) bool {
+	one := w.watch(ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: t.Namespace})
+	return one != nil && one.lacks(types.NamespacedName{Namespace: t.Namespace, Name: t.Name})
+}
+
+func (w *ChangeSignal) watch(t ObjectKey) *watched {
 	w.mu.Lock()
-	synced := w.synced[t]
-	w.mu.Unlock()
-	return synced != nil && synced()
+	defer w.mu.Unlock()
+	return w.open[t]
 }

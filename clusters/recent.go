@@ -26,6 +26,12 @@ func Live(ctx context.Context) context.Context { return context.WithValue(ctx, l
 
 func isLive(ctx context.Context) bool { return ctx.Value(liveKey{}) != nil }
 
+type unmadeKey struct{}
+
+// Unmade marks reads of objects that the caller is about to create if they do not exist. A watch that has reported all
+// that there is may then answer that there is none: if it is behind, the creation is refused.
+func Unmade(ctx context.Context) context.Context { return context.WithValue(ctx, unmadeKey{}, true) }
+
 // Recent keeps the answers of API servers to reads of single objects, so that the looks and checks of a wave that
 // follow one another read an object once. An answer is forgotten after FreshFor, as soon as a watch reports another
 // version of the object, and when this process writes the object. Without Keep it keeps nothing. It is safe for
@@ -47,8 +53,12 @@ type Recent struct {
 	// every change of the objects of such a list. heard is when the watches of a cluster last reported anything.
 	rosters map[ObjectKey]*roster
 	covered func(ObjectKey) bool
-	heard   map[plans.Side]time.Time
-	sent    int
+	// absent reports whether the watch of a kind has reported all that there is, and not this object. met has the
+	// objects that this process has seen or written: of these, no watch says that they do not exist.
+	absent func(ObjectKey) bool
+	met    map[ObjectKey]bool
+	heard  map[plans.Side]time.Time
+	sent   int
 	// reading has the reads of single objects that are under way. Each is closed when it has ended.
 	reading map[ObjectKey]chan struct{}
 }
@@ -76,15 +86,28 @@ type outdated struct {
 
 // NewRecent returns a Recent that keeps nothing yet.
 func NewRecent() *Recent {
-	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, heard: map[plans.Side]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
+	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, met: map[ObjectKey]bool{}, heard: map[plans.Side]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
 }
 
 // Keep makes it keep answers from now on. The watches must call Changed. covered reports whether they report every
-// change of a kind in a namespace, and have reported all that there is.
-func (r *Recent) Keep(now func() time.Time, covered func(ObjectKey) bool) {
+// change of a kind in a namespace, and have reported all that there is; absent, that this was all and an object is not
+// among it.
+func (r *Recent) Keep(now func() time.Time, covered, absent func(ObjectKey) bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.now, r.covered = now, covered
+	r.now, r.covered, r.absent = now, covered, absent
+}
+
+// unmade reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
+// lock.
+func (r *Recent) unmade(ctx context.Context, t ObjectKey) bool {
+	if ctx.Value(unmadeKey{}) == nil || isLive(ctx) {
+		return false
+	}
+	r.lock.Lock()
+	absent, met := r.absent, r.met[t]
+	r.lock.Unlock()
+	return absent != nil && !met && absent(t)
 }
 
 // Changed forgets the answers about an object that a watch reports as changed.
@@ -127,6 +150,7 @@ func (r *Recent) forget(t ObjectKey) (began time.Time) {
 	if r.now == nil {
 		return time.Time{}
 	}
+	r.met[t] = true
 	began = r.now()
 	delete(r.known, t)
 	r.outdated[t] = outdated{at: began}
@@ -200,6 +224,9 @@ func (r *Recent) put(t ObjectKey, o client.Object, began time.Time) {
 	defer r.lock.Unlock()
 	if began.IsZero() {
 		return
+	}
+	if o != nil {
+		r.met[t] = true
 	}
 	last, ok := r.outdated[t]
 	if ok && !began.After(last.at) && (o == nil || last.version == "" || o.GetResourceVersion() != last.version) {
@@ -300,8 +327,11 @@ func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, 
 			return ctx.Err()
 		}
 	}
-	if ok && !isLive(ctx) {
+	switch {
+	case ok && !isLive(ctx):
 		return answerWith(known.object, t, into)
+	case c.recent.unmade(ctx, t):
+		return answerWith(nil, t, into)
 	}
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, into, opts...)
 	if answer, ok := answered(into, err); ok {

@@ -35,6 +35,7 @@ type recently struct {
 	before   func() // called before the cluster answers a read
 	err      error  // of every list
 	covered  bool
+	reported map[string]bool // the pods that the watch has reported
 }
 
 func recent(t *testing.T, objects ...client.Object) *recently {
@@ -61,7 +62,7 @@ func recent(t *testing.T, objects ...client.Object) *recently {
 	r.Keep(func() time.Time {
 		r.now = r.now.Add(time.Microsecond)
 		return r.now
-	}, func(ObjectKey) bool { return r.covered })
+	}, func(ObjectKey) bool { return r.covered }, func(t ObjectKey) bool { return r.covered && !r.reported[t.Name] })
 	r.on = r.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source]
 	return r
 }
@@ -115,6 +116,59 @@ func TestAnAnswerIsKeptUntilItMayBeOutdated(t *testing.T) {
 	r.now = r.now.Add(-time.Minute) // the clock was set back
 	r.get(t, "web-0")
 	r.asked(t, "get web-0")
+}
+
+// A watch may say that there is no such object: to a caller who would create it, of an object that this process has
+// never met, and once the watch has reported all that there is.
+func TestAWatchSaysThatAnObjectDoesNotExist(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*testing.T, *recently)
+		mark   func(context.Context) context.Context
+		asks   bool
+	}{
+		"it is not there":              {mark: Unmade},
+		"others must know it":          {mark: func(ctx context.Context) context.Context { return ctx }, asks: true},
+		"what follows is for good":     {mark: func(ctx context.Context) context.Context { return Live(Unmade(ctx)) }, asks: true},
+		"the watch has reported it":    {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.reported = map[string]bool{"web-7": true} }},
+		"the watch is not complete":    {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.covered = false }},
+		"it was written":               {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.make(t, "web-7") }},
+		"it was read, and is gone now": {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.meet(t, "web-7") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t)
+			if c.before != nil {
+				c.before(t, r)
+			}
+			r.requests = nil
+			r.now = r.now.Add(FreshFor)
+			err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-7"}, &corev1.Pod{})
+			if asks := len(r.requests) > 0; asks != c.asks || !asks && !apierrors.IsNotFound(err) {
+				t.Errorf("asked %t (%v), expected %t", asks, err, c.asks)
+			}
+		})
+	}
+}
+
+// make creates a pod.
+func (r *recently) make(t *testing.T, name string) {
+	t.Helper()
+	if err := r.on.Create(t.Context(), onePod(name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// meet lets the process read a pod that another one creates and deletes.
+func (r *recently) meet(t *testing.T, name string) {
+	t.Helper()
+	if err := r.cluster.Create(t.Context(), onePod(name)); err != nil {
+		t.Fatal(err)
+	}
+	if r.get(t, name) == nil {
+		t.Fatal("it is not read")
+	}
+	if err := r.cluster.Delete(t.Context(), onePod(name)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What is too old is removed only now and then, and does not count before that either.
@@ -552,7 +606,7 @@ func TestAReadWaitsForNoWatchWhileAWatchWaitsForIt(t *testing.T) {
 			t.Error("the watch waits for the reader, which waits for the watch")
 			return false
 		}
-	})
+	}, nil)
 	var pods corev1.PodList
 	if err := r.on.List(t.Context(), &pods, client.InNamespace("shop"), Only{Of: "all", Keep: func(o client.Object) client.Object { return o }}); err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 
 // follow calls tell for every change of a subject until ctx ends. tell must not block. A new watch
 // reports every existing object first. A follower that joins later receives only later changes, and must
-// look once by itself. synced reports whether every existing object has been reported.
-func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) (synced func() bool) {
+// look once by itself.
+func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) *watched {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	one, open := w.open[s]
@@ -68,7 +68,7 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 		reflector := cache.NewReflectorWithOptions(w.lister(s, one), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake", Backoff: WatchBackoff()})
 		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
-	return one.isSynced
+	return one
 }
 
 // Wait returns when no watch is open any more. The contexts of all followers must have ended.
@@ -178,6 +178,14 @@ func (w *watched) isSynced() bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.synced && w.open
+}
+
+// lacks reports whether all that there is has been reported, and an object is not among it.
+func (w *watched) lacks(key types.NamespacedName) bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	_, there := w.versions[key]
+	return !there && w.synced && w.open
 }
 
 // attended notes when the stream of a watch begins and ends. run runs a function concurrently.

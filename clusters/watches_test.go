@@ -174,13 +174,19 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	signal.Follow(ctx, w, plans.Source, "shop", Kinds{"Pod": {Version: "v1", Resource: "pods"}})
 	pods := ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}
-	if signal.Covers(pods) {
+	absent := func(name string) bool {
+		return signal.Absent(ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: name})
+	}
+	if signal.Covers(pods) || absent("web-9") {
 		t.Error("it covers what no API server sends yet")
 	}
 	for range 2 {
 		may <- struct{}{}
 		stream := <-begun
 		eventually(t, func() bool { return signal.Covers(pods) })
+		if absent("web-0") || !absent("web-9") || signal.Absent(ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "mall", Name: "web-9"}) {
+			t.Error("it does not say which pods of its namespace it has reported")
+		}
 		for _, other := range []ObjectKey{
 			{Cluster: plans.Destination, Kind: "Pod", Namespace: "shop"}, {Cluster: plans.Source, Kind: "Node"}, {Cluster: plans.Source, Kind: "Pod", Namespace: "mall"},
 		} {
@@ -189,7 +195,7 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 			}
 		}
 		stream.Stop()
-		eventually(t, func() bool { return !signal.Covers(pods) })
+		eventually(t, func() bool { return !signal.Covers(pods) && !absent("web-9") })
 	}
 	close(may)
 	end()

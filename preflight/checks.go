@@ -15,6 +15,7 @@ import (
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
@@ -200,6 +201,7 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 // DestinationFree refuses pods and claims that are in the way. Before the first write it also refuses a
 // destination set that has ordinals.
 func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	ctx = clusters.Unmade(ctx) // the set's controller will create them
 	var out []check.Finding
 	if s := i.Now.Existing; s != nil && !i.Midway && plans.SliceOf(s).Replicas != 0 {
 		out = append(out, check.Finding{

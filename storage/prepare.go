@@ -16,6 +16,7 @@ import (
 func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+		ctx = clusters.Unmade(ctx) // volumes and claims alike are created, and nothing else is concluded
 		var parts []plans.Observation
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {

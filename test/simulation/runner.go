@@ -115,19 +115,26 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 
 // watch makes an engine keep what it reads, and tells it of every change. A read takes a millisecond.
 func (r *process) watch(e *engine.Engine) {
-	reads := 0
+	reads, there := 0, map[clusters.ObjectKey]bool{} // what its watches have reported
 	e.Recent.Keep(func() time.Time {
 		reads++
 		return time.UnixMilli(int64(reads))
-	}, func(clusters.ObjectKey) bool { return true })
+	}, func(clusters.ObjectKey) bool { return true }, func(t clusters.ObjectKey) bool { return !there[t] })
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
 			continue // one cluster
 		}
 		s := r.w.on[side]
+		named := func(k key) clusters.ObjectKey {
+			return clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}
+		}
+		for k := range s.objects {
+			there[named(k)] = true
+		}
 		s.watches = append(s.watches, func(k key, c clusters.Change) {
 			tell := func() {
-				e.Recent.Changed(clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}, c)
+				there[named(k)] = !c.Gone
+				e.Recent.Changed(named(k), c)
 			}
 			if r.w.options.Lag {
 				r.untold = append(r.untold, tell)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -40,6 +42,7 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"Unmarked": map[string]string{"Key": NeverReady, "Operator": "NotIn"},
 		"PodStart": o.PodStart.Milliseconds(),
 		"PodStop":  o.PodStop.Milliseconds(),
+		"Beat":     cmp.Or(o.Heartbeat, time.Second).Milliseconds(),
 		"Without":  without(c.Name, o),
 		"Stops":    !o.StopByUID,
 	})

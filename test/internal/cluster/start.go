@@ -38,6 +38,9 @@ type Options struct {
 	PodStart time.Duration
 	// PodStop is how long a deleted pod takes to be gone.
 	PodStop time.Duration
+	// Heartbeat is how often a kubelet writes the status of its node. Zero means every second, so that no
+	// test waits for what the controller manager does only then.
+	Heartbeat time.Duration
 	// DetachDelay is how long the detach of a volume of AttachDriver takes. It is a setting of the
 	// provisioner, so only StartBed uses it.
 	DetachDelay time.Duration

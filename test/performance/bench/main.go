@@ -38,6 +38,10 @@ type bench struct {
 	bed                                  *cluster.Bed
 }
 
+// heartbeat is how often a real kubelet looks whether the status of its node has changed. Its default is to write a
+// status that has not changed only every five minutes.
+const heartbeat = 10 * time.Second
+
 func run(ctx context.Context, ordinals, large int32, verbose bool, results string) (err error) {
 	dir, err := os.MkdirTemp("", "stsmigrate-bench-")
 	if err != nil {
@@ -53,7 +57,7 @@ func run(ctx context.Context, ordinals, large int32, verbose bool, results strin
 		return err
 	}
 	fmt.Println("Starting two clusters, east and west ...")
-	if b.bed, err = cluster.StartBed(ctx, filepath.Join(dir, "bed"), cluster.Options{}); err != nil {
+	if b.bed, err = cluster.StartBed(ctx, filepath.Join(dir, "bed"), cluster.Options{Heartbeat: heartbeat}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.bed.Stop(context.WithoutCancel(ctx))) }()

@@ -132,9 +132,10 @@ func (r *report) page(picture string) string {
 	fmt.Fprintf(&b, "# What a move costs\n\n`make bench RESULTS=docs/results/speed.md LARGE=%d`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", r.large, r.commit, r.kubernetes, r.cores, r.date)
 	b.WriteString("Sets with one volume per ordinal are moved by `stsmigrate` (without a bridge for names) and by a [script of\n" +
 		"kubectl commands](../../test/performance/bench/by-hand.sh), on the same machine as both clusters: etcd, API servers,\n" +
-		"controller managers, schedulers and simulated kubelets, whose pods start and stop at once. w is how many ordinals\n" +
-		"move together, one cluster is a move between two of its namespaces, and *counted* is a move through proxies that\n" +
-		"count the requests, which takes longer. The script can only move one ordinal at a time, between two clusters.\n\n")
+		"controller managers, schedulers and simulated kubelets, whose pods start and stop at once, and which write the\n" +
+		"status of their nodes every ten seconds. w is how many ordinals move together, one cluster is a move between two of\n" +
+		"its namespaces, and *counted* is a move through proxies that count the requests, which takes longer. The script can\n" +
+		"only move one ordinal at a time, between two clusters.\n\n")
 	fmt.Fprintf(&b, "## Goals\n\n%s\n", markdown(r.goalRows()))
 	fmt.Fprintf(&b, "## Where the time of a wave goes\n\n![The medians of the table as bars](%s)\n\nMedian / p99 in milliseconds, of each wave:\n\n%s\n", picture, markdown(r.spanRows()))
 	for _, s := range sections() {

@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string) error {
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, r *http.Request) {
 		c.end()
 		c.calls.Wait()
-		there, err := reader.keys(r.Context())
+		there, err := readBack(r.Context(), reader)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
@@ -103,6 +103,25 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return nil
+}
+
+// readBack reads what is stored, and begins again after an error: when the last member has moved, its application may
+// still be electing a leader.
+func readBack(ctx context.Context, s store) (there map[string]bool, err error) {
+	late, again := time.After(time.Minute), time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		if there, err = s.keys(ctx); err == nil {
+			return there, nil
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 func (c *client) work(ctx context.Context, s store, worker int) {
