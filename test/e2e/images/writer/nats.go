@@ -57,13 +57,19 @@ func (s *stream) keys(ctx context.Context) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := st.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	consumer, err := st.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return nil, err
 	}
+	// One consumer for all messages: a fetch makes a new one each time, and asks it before every server knows of it.
+	messages, err := consumer.Messages()
+	if err != nil {
+		return nil, err
+	}
+	defer messages.Stop()
 	out := map[string]bool{}
 	for last := st.CachedInfo().State.LastSeq; last > 0; {
-		m, err := messages.Next(jetstream.FetchMaxWait(10 * time.Second))
+		m, err := messages.Next(jetstream.NextMaxWait(10 * time.Second))
 		if err != nil {
 			return nil, err
 		}
