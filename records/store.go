@@ -55,9 +55,16 @@ type Version struct {
 }
 
 // ErrNoPlan reports that no plan of this name is stored.
-type ErrNoPlan struct{ Name types.NamespacedName }
+type ErrNoPlan struct {
+	Name types.NamespacedName
+	// Context is the kubeconfig context of the cluster that was looked at, if it is known.
+	Context string
+}
 
 func (e ErrNoPlan) Error() string {
+	if e.Context != "" {
+		return fmt.Sprintf("there is no plan %s in namespace %s of %s; `stsmigrate get -A --context %s` lists the plans there, and --context and -n name another place to look", e.Name.Name, e.Name.Namespace, e.Context, e.Context)
+	}
 	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
 }
 

@@ -1,9 +1,15 @@
 package reach
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The mark of a plan on a set that the plan does not move leads nowhere: another tenant may have written it.
@@ -23,6 +29,19 @@ func TestAMarkLeadsOnlyToThePlanOfItsSet(t *testing.T) {
 	} {
 		if got := c.m.of(p); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Which of several clusters was looked at is what a user at night has got wrong.
+func TestAMissingPlanSaysWhereItWasLookedFor(t *testing.T) {
+	for name, c := range map[string]struct{ context, want string }{
+		"with a context":   {"west", "there is no plan web in namespace mall of west; `stsmigrate get -A --context west` lists"},
+		"inside a cluster": {"", "there is no plan web in namespace mall; `stsmigrate get -A` lists"},
+	} {
+		e := &End{Client: fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), Namespace: "mall", Context: c.context}
+		if _, err := e.plan(t.Context(), "web"); !errors.As(err, new(records.ErrNoPlan)) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (r *Flags) atFlags(ctx context.Context, name string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := records.NewStore(home.Client, home.Namespace, name).Plan(ctx)
+	p, err := home.plan(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +121,24 @@ func (r *Flags) atFlags(ctx context.Context, name string) (*Target, error) {
 	return r.forPlan(ctx, p, home)
 }
 
+// plan reads a plan that is stored here. An error says where it was looked for.
+func (e *End) plan(ctx context.Context, name string) (*plans.Plan, error) {
+	p, err := records.NewStore(e.Client, e.Namespace, name).Plan(ctx)
+	var absent records.ErrNoPlan
+	if errors.As(err, &absent) {
+		absent.Context = e.Context
+		return nil, absent
+	}
+	return p, err
+}
+
 // at finds a plan where the --home flags say. The other flags keep their meaning: those of the plan's two sides.
 func (r *Flags) at(ctx context.Context, name string) (*Target, error) {
 	home, err := r.openHome()
 	if err != nil {
 		return nil, err
 	}
-	p, err := records.NewStore(home.Client, home.Namespace, name).Plan(ctx)
+	p, err := home.plan(ctx, name)
 	if err != nil {
 		return nil, err
 	}
