@@ -98,6 +98,7 @@ export default defineConfig({
           { text: "Overview", link: "/applications/" },
           { text: "PostgreSQL", link: "/applications/postgresql" },
           { text: "NATS", link: "/applications/nats" },
+          { text: "ZooKeeper", link: "/applications/zookeeper" },
         ],
       },
       {

@@ -36,15 +36,34 @@ func applicationFile(name string) string { return filepath.Join("../../docs/appl
 
 // The primary hands its role over before its pod leaves, and no write that it acknowledged is lost.
 func TestPostgreSQLMovesAsItsPageSays(t *testing.T) {
-	b, name := clusters(t), bed.Image("postgres")
-	if out, err := command("", "images/postgres/build", name); err != nil {
+	password := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "postgres"}, Key: "password"}}
+	application{page: "postgresql", image: debian(t, "postgres"), client: []corev1.EnvVar{
+		{Name: "PGHOST", Value: "postgres-0.postgres,postgres-1.postgres,postgres-2.postgres"},
+		{Name: "PGUSER", Value: "postgres"},
+		{Name: "PGDATABASE", Value: "postgres"},
+		{Name: "PGPASSWORD", ValueFrom: password},
+	}}.moves(t, "postgres")
+}
+
+// A quorum of servers is left while one moves, and the one that has arrived is a member again before the next leaves.
+func TestZooKeeperMovesAsItsPageSays(t *testing.T) {
+	application{page: "zookeeper", image: debian(t, "zookeeper"), client: []corev1.EnvVar{
+		{Name: "ZOOKEEPER", Value: "zookeeper-0.zookeeper:2181,zookeeper-1.zookeeper:2181,zookeeper-2.zookeeper:2181"},
+	}}.moves(t, "zookeeper")
+}
+
+// debian brings the image of an application that Debian has, and returns its name.
+func debian(t *testing.T, application string) string {
+	t.Helper()
+	b, name := clusters(t), bed.Image(application)
+	if out, err := command("", "images/debian", application, name); err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == 3 {
 			t.Skip(out)
 		}
 		t.Fatal(err)
 	}
-	archive := filepath.Join(t.TempDir(), "postgres.tar")
+	archive := filepath.Join(t.TempDir(), application+".tar")
 	if _, err := command("", "docker", "save", "-o", archive, name); err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +72,7 @@ func TestPostgreSQLMovesAsItsPageSays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	password := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "postgres"}, Key: "password"}}
-	application{page: "postgresql", image: name, client: []corev1.EnvVar{
-		{Name: "PGHOST", Value: "postgres-0.postgres,postgres-1.postgres,postgres-2.postgres"},
-		{Name: "PGUSER", Value: "postgres"},
-		{Name: "PGDATABASE", Value: "postgres"},
-		{Name: "PGPASSWORD", ValueFrom: password},
-	}}.moves(t, "postgres")
+	return name
 }
 
 // Each server is current again before the next one leaves: a stream of three replicas acknowledges

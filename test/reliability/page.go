@@ -147,7 +147,7 @@ const limits = `
 - Quorum is the application's: this program waits for readiness, availability and the gates of the plan.
 - The simulation models the fields that a move depends on, and does not claim to be Kubernetes. The control
   planes are real, their kubelets are simulated. Kubelets, disks and networks are real in the end-to-end tests on
-  kind alone ([what they measured](results/e2e.md)).
+  kind alone ([what they measured](results/e2e.md), [with outages](results/outages.md)).
 - Orders of events are explored whole in small worlds. In larger ones they are drawn from seeds.
 - A volume that another writer deletes by force, or a disk that is destroyed beside Kubernetes, is lost.
 `

@@ -4,6 +4,7 @@
 //
 //	writer postgres   the servers and the password as psql takes them: PGHOST, PGUSER, PGPASSWORD
 //	writer nats       the servers in NATS_URL
+//	writer zookeeper  the servers in ZOOKEEPER
 //
 //	GET  /history   every call, once POST /stop has ended them
 //	GET  /state     the state of the client
@@ -54,9 +55,11 @@ func open(args []string) (store, error) {
 			return &postgres{}, nil
 		case "nats":
 			return &stream{}, nil
+		case "zookeeper":
+			return &tree{}, nil
 		}
 	}
-	return nil, fmt.Errorf("expected postgres or nats, and not %q", args)
+	return nil, fmt.Errorf("expected postgres, nats or zookeeper, and not %q", args)
 }
 
 type client struct {
