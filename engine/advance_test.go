@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -201,66 +200,6 @@ func TestAFindingBeforeAWaveBlocksThePlan(t *testing.T) {
 	p, err := e.Advance(t.Context())
 	if err != nil || p.Kind != Blocked || stored(t, e).Blocked != "consent was withdrawn" {
 		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// A check of several waves that finds something is made again for the wave alone: what it found may be about a later one.
-func TestAFindingAboutALaterWaveDoesNotBlockThisOne(t *testing.T) {
-	for name, c := range map[string]struct {
-		of   func(plans.Slice) bool // the ordinals that something is wrong with
-		want Kind
-	}{
-		"a later wave": {func(s plans.Slice) bool { return s.Has(0) }, Wrote},
-		"this one too": {func(plans.Slice) bool { return true }, Blocked},
-	} {
-		e, shrink := scripted(t, plans.Shrink, see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { return nil })))
-		now := time.Unix(1000, 0)
-		e.Now = func() time.Time { return now }
-		e.paced, e.pace = shrink.Seq-1, time.Second
-		var asked []string
-		e.CheckWave = func(_ context.Context, _ *journal.Journal, about plans.Slice) (string, error) {
-			if asked = append(asked, about.String()); c.of(about) {
-				return "its volume is in the way", nil
-			}
-			return "", nil
-		}
-		if p, err := e.Advance(t.Context()); err != nil || p.Kind != c.want {
-			t.Errorf("%s: %+v, %v, expected %s", name, p, err, c.want)
-		}
-		if want := []string{"[0..2]", shrink.Ordinals.String()}; !slices.Equal(asked, want) {
-			t.Errorf("%s: asked about %v, expected %v", name, asked, want)
-		}
-	}
-}
-
-// While waves follow one another quickly, one check is about several. It holds for a few seconds and no longer, and for
-// the way on which it was made.
-func TestAWaveThatWasFoundFreeIsNotCheckedAgain(t *testing.T) {
-	for name, c := range map[string]struct {
-		later time.Duration
-		leg   plans.Direction
-		about plans.Slice
-		asks  bool
-	}{
-		"at once":           {0, plans.Move, plans.Slice{Start: 0, Replicas: 3}, false},
-		"five seconds":      {checkValidity, plans.Move, plans.Slice{Start: 0, Replicas: 3}, false},
-		"later":             {checkValidity + 1, plans.Move, plans.Slice{Start: 0, Replicas: 3}, true},
-		"on another way":    {0, plans.Abort, plans.Slice{Start: 0, Replicas: 3}, true},
-		"of other ordinals": {0, plans.Move, plans.Slice{Start: 0, Replicas: 1}, true},
-	} {
-		e, shrink := scripted(t, plans.Shrink, see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { return nil })))
-		now := time.Unix(1000, 0)
-		e.Now = func() time.Time { return now.Add(c.later) }
-		e.free, e.freeSince, e.leg = c.about, now, stored(t, e).Leg
-		e.leg.Direction = c.leg
-		asked := false
-		e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) {
-			asked = true
-			return "", nil
-		}
-		if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || asked != c.asks || shrink.Ordinals.Has(0) {
-			t.Errorf("%s: %+v, %v, asked %t, expected %t", name, p, err, asked, c.asks)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/pdb"
@@ -126,7 +127,7 @@ type Engine struct {
 
 	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
-	waveCheck
+	checks   wavecheck.Checks
 }
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.

@@ -1,0 +1,24 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
+)
+
+// barred returns an observation that stops a wave which must not go; otherwise it returns After.
+func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
+	e.checks.Reached(step, e.Now)
+	if e.CheckWave == nil || began {
+		return plans.Done(), nil
+	}
+	j := *e.journal // the check runs beside this process, which changes its own
+	wave := wavecheck.Wave{Step: step, Leg: j.Leg, Next: func(seq int) (plans.Step, bool) { return e.plan.Step(j.Leg, seq) }}
+	why, err := e.checks.Bars(ctx, wave, e.Now, func(ctx context.Context, about plans.Slice) (string, error) { return e.CheckWave(ctx, &j, about) })
+	if err != nil || why == "" {
+		return plans.Done(), err
+	}
+	return plans.Stop(reasons.ChecksFailed, why), nil
+}

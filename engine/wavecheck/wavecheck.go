@@ -1,0 +1,160 @@
+// Package wavecheck checks each wave before it goes, in parallel with what the wave waits for, and several waves with one
+// check while they follow one another quickly.
+package wavecheck
+
+import (
+	"context"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+const (
+	// Validity is how long a result is valid: a wave may wait for hours for a pod or a permit, and new objections may
+	// arise meanwhile.
+	Validity = 5 * time.Second
+	// maxAhead is how many waves one check is about at most. The checks of single ordinals cost requests for each.
+	maxAhead = 8
+)
+
+// Ask returns what bars the ordinals, or "".
+type Ask func(context.Context, plans.Slice) (why string, err error)
+
+// Wave is a wave that is about to go, in the step that it has reached.
+type Wave struct {
+	plans.Step
+	Leg plans.Leg
+	// Next returns the step with a Seq on the leg, and whether there is one.
+	Next func(seq int) (plans.Step, bool)
+}
+
+// Checks are the checks of one run. A check starts when Tighten begins, and its result is awaited before anything is
+// scaled down. Only what a check of several waves does not find is used for the later ones: an objection may be about
+// one of them alone. The zero value has checked nothing.
+type Checks struct {
+	about  plans.Slice // the wave, and those after it that will go while the result is valid
+	answer chan result // nil while no check runs
+	asked  time.Time
+	clean  int // the Seq of the last Shrink whose check found nothing, and since when
+	since  time.Time
+	// free are the ordinals about which a check that began at that time found nothing, on the leg.
+	free      plans.Slice
+	freeSince time.Time
+	leg       plans.Leg
+	// paced is the Seq of the last Tighten, when it was reached, and how long after the one before.
+	paced   int
+	reached time.Time
+	pace    time.Duration
+}
+
+type result struct {
+	why string // "" when nothing bars the wave
+	err error
+}
+
+// Reached notes that a wave has reached a step. It tells how fast waves follow one another. now is nil without a clock:
+// then no result is valid later.
+func (c *Checks) Reached(step plans.Step, now func() time.Time) {
+	if step.Op != plans.Tighten || now == nil || c.paced == step.Seq {
+		return
+	}
+	at := now()
+	c.pace = 0
+	if c.paced > 0 && c.paced < step.Seq {
+		c.pace = clusters.Elapsed(c.reached, at)
+	}
+	c.paced, c.reached = step.Seq, at
+}
+
+// Bars returns why a wave must not be scaled down, or "". At Tighten it only starts the check.
+func (c *Checks) Bars(ctx context.Context, w Wave, now func() time.Time, ask Ask) (string, error) {
+	due := w.Op == plans.Tighten && (c.answer == nil || !c.about.Covers(w.Ordinals)) ||
+		w.Op == plans.Shrink && (c.clean != w.Seq || stale(c.since, now))
+	if !due || c.leg == w.Leg && c.free.Covers(w.Ordinals) && !stale(c.freeSince, now) {
+		return "", nil
+	}
+	if w.Op == plans.Tighten {
+		c.start(ctx, c.soon(w), now, ask)
+		return "", nil
+	}
+	return c.hear(ctx, w, now, ask)
+}
+
+// soon returns the ordinals of a wave, and of those after it that will go while a result of now is valid.
+func (c *Checks) soon(w Wave) plans.Slice {
+	out, waves := w.Ordinals, 1
+	if c.pace > 0 {
+		waves = int(min(Validity/c.pace, maxAhead))
+	}
+	for seq := w.Seq + 1; waves > 1; seq++ {
+		next, more := w.Next(seq)
+		if !more || next.Op.Closes() {
+			break
+		}
+		if next.Op == plans.Tighten {
+			out = out.Join(next.Ordinals)
+			waves--
+		}
+	}
+	return out
+}
+
+// stale reports whether a result is too old. Without a clock every result is.
+func stale(since time.Time, now func() time.Time) bool {
+	return now == nil || clusters.Elapsed(since, now()) > Validity
+}
+
+func (c *Checks) start(ctx context.Context, about plans.Slice, now func() time.Time, ask Ask) {
+	answer := make(chan result, 1)
+	c.about, c.answer = about, answer
+	if now != nil {
+		c.asked = now()
+	}
+	go func() {
+		var r result
+		func() {
+			defer plans.RecoverPanic(&r.err)
+			r.why, r.err = ask(ctx, about)
+		}()
+		answer <- r
+	}()
+}
+
+// hear waits for the result. It starts the check again BEFORE that if the last start is too long ago, and AFTER that for
+// the wave alone if a check of several found something. The result of a check started here counts as new, however long
+// the check takes.
+func (c *Checks) hear(ctx context.Context, w Wave, now func() time.Time, ask Ask) (string, error) {
+	if c.answer == nil || !c.about.Covers(w.Ordinals) || stale(c.asked, now) {
+		c.start(ctx, c.soon(w), now, ask)
+	}
+	r, err := c.heard(ctx)
+	if err == nil && (r.err != nil || r.why != "") && c.about != w.Ordinals {
+		c.start(ctx, w.Ordinals, now, ask)
+		r, err = c.heard(ctx)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case r.err != nil:
+		return "", r.err
+	case r.why != "":
+		return r.why, nil
+	}
+	c.free, c.freeSince, c.leg = c.about, c.asked, w.Leg
+	if c.clean = w.Seq; now != nil {
+		c.since = now()
+	}
+	return "", nil
+}
+
+// heard waits for the result of the check that runs.
+func (c *Checks) heard(ctx context.Context) (result, error) {
+	select {
+	case r := <-c.answer:
+		c.answer = nil
+		return r, nil
+	case <-ctx.Done():
+		return result{}, ctx.Err()
+	}
+}
