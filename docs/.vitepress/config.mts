@@ -163,6 +163,8 @@ export default defineConfig({
         items: [
           { text: "Speed", link: "/results/speed" },
           { text: "End to end", link: "/results/e2e" },
+          { text: "With outages", link: "/results/outages" },
+          { text: "Applications, measured", link: "/results/applications" },
           { text: "Storm", link: "/results/storm" },
         ],
       },

@@ -96,7 +96,7 @@ func report(file string) error {
 		return err
 	}
 	var b strings.Builder
-	how := "make e2e RESULTS=docs/results/e2e.md"
+	how := "make e2e RESULTS=docs/results/" + filepath.Base(file)
 	if only := flag.Lookup("test.run").Value.String(); only != "" {
 		how += "`, of its tests only `" + only
 	}

@@ -109,7 +109,7 @@ func TestTheNetworkBetweenTheClustersIsCut(t *testing.T) {
 	s := fixture{set: "etcd", from: b.East, to: b.West, source: "cut" + suite.suffix, destination: "cut" + suite.suffix, replicas: 5, d: 1}
 	s.create(t, append(s.around(true, 2379, 2380), s.etcdSet())...)
 	s.available(t, s.places()[0])
-	t.Run("etcd", func(t *testing.T) {
+	t.Run("the network is cut", func(t *testing.T) {
 		s.moveEtcd(t, []fault{{1, cut()}})
 	})
 }
