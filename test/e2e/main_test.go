@@ -100,16 +100,26 @@ func report(file string) error {
 	if only := flag.Lookup("test.run").Value.String(); only != "" {
 		how += "`, of its tests only `" + only
 	}
-	fmt.Fprintf(&b, "# What the end-to-end tests measured\n\n`%s`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", how, strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
-	b.WriteString("```\n" + summary() + "```\n\n")
-	b.WriteString("LONGEST DOWN is the longest time for which an ordinal was ready on neither side; the faults that the tests injected are included;\n" +
-		"a dash stands for a set that is a StatefulSetSlice on one side, which is not timed yet: its CLIENT GAP is comparable.\n" +
-		"CLIENT GAP is, for etcd, the longest time without an answer to any call of the client, and for the data\n" +
-		"application the longest time without an answer under one member's name. ACKNOWLEDGED are writes of the client, or\n" +
-		"records on the volumes, all of which were looked for in the end; the histories of etcd's clients are linearizable.\n")
+	subject := strings.TrimSuffix(filepath.Base(file), ".md")
+	if subject == "e2e" {
+		subject = "moves"
+	}
+	fmt.Fprintf(&b, "# What the end-to-end tests measured: %s\n\n`%s`, at commit %s, Kubernetes %s, %d cores, %s.\n\n", subject, how, strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+	b.WriteString("| scenario | ordinals | d | wall time | longest down | client gap | acknowledged | lost |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range suite.rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
+	}
+	b.WriteString("\n" +
+		"- *Longest down*: the longest time for which an ordinal was ready on neither side, with the faults that the tests\n" +
+		"  injected. A dash stands for a set that is a StatefulSetSlice on one side, which is not timed yet. Its client gap\n" +
+		"  is comparable.\n" +
+		"- *Client gap*: the longest time without an answer to any call of the client. For the application named data, which\n" +
+		"  has a volume and one client per member, it is the longest time without an answer under one member's name.\n" +
+		"- *Acknowledged*: writes of the client, or records on the volumes. All of them were looked for in the end. The\n" +
+		"  histories of etcd's clients are linearizable.\n")
 	for _, r := range suite.rows {
 		if len(r.notes) > 0 {
-			fmt.Fprintf(&b, "\n## %s\n\n```\n%s\n```\n", r.scenario, strings.Join(r.notes, "\n"))
+			fmt.Fprintf(&b, "\n## %s\n\n- %s\n", r.scenario, strings.Join(r.notes, "\n- "))
 		}
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
@@ -144,14 +154,22 @@ func summary() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tORDINALS\tD\tWALL TIME\tLONGEST DOWN\tCLIENT GAP\tACKNOWLEDGED\tLOST")
 	for _, r := range suite.rows {
-		down := "-"
-		if r.down > 0 {
-			down = fmt.Sprintf("%.1f s", r.down.Seconds())
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f s\t%s\t%.1f s\t%d\t%d\n", r.scenario, r.ordinals, r.d, r.wall.Seconds(), down, r.gap.Seconds(), r.acknowledged, r.lost)
+		fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
 	}
 	_ = w.Flush()
 	return b.String()
+}
+
+// cells returns what a table says about a row.
+func (r row) cells() []string {
+	down := "-"
+	if r.down > 0 {
+		down = fmt.Sprintf("%.1f s", r.down.Seconds())
+	}
+	return []string{
+		r.scenario, fmt.Sprint(r.ordinals), fmt.Sprint(r.d), fmt.Sprintf("%.1f s", r.wall.Seconds()), down,
+		fmt.Sprintf("%.1f s", r.gap.Seconds()), fmt.Sprint(r.acknowledged), fmt.Sprint(r.lost),
+	}
 }
 
 func command(dir, name string, args ...string) (string, error) {

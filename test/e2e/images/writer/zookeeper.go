@@ -18,9 +18,33 @@ type tree struct {
 	connection *zk.Conn
 }
 
+// names hands out the names of the servers in turn. The library's own provider looks them up once, and keeps
+// addresses at which there is nobody when all servers have moved.
+type names struct {
+	servers    []string
+	next, last int
+}
+
+func (n *names) Init(servers []string) error {
+	n.servers, n.next, n.last = servers, 0, len(servers)-1
+	return nil
+}
+
+func (n *names) Len() int { return len(n.servers) }
+
+// Next returns the next server, and whether all were tried since the last connection.
+func (n *names) Next() (server string, retryStart bool) {
+	server, retryStart = n.servers[n.next], n.next == n.last
+	n.next = (n.next + 1) % len(n.servers)
+	return server, retryStart
+}
+
+// Connected is called when the server that Next returned last has answered.
+func (n *names) Connected() { n.last = (n.next + len(n.servers) - 1) % len(n.servers) }
+
 func (t *tree) connected() (*zk.Conn, error) {
 	if t.connection == nil {
-		c, _, err := zk.Connect(strings.Split(os.Getenv("ZOOKEEPER"), ","), 10*time.Second, zk.WithLogInfo(false))
+		c, _, err := zk.Connect(strings.Split(os.Getenv("ZOOKEEPER"), ","), 10*time.Second, zk.WithLogInfo(false), zk.WithHostProvider(&names{}))
 		if err != nil {
 			return nil, err
 		}
