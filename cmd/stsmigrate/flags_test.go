@@ -85,3 +85,14 @@ func TestMaxUnavailableIsReadBeforeTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandThatIsNotUnderstoodIsAnsweredWithWhatToType(t *testing.T) {
+	for args, want := range map[string]string{
+		"aply web":         `error: unknown command "aply" for "stsmigrate"; did you mean apply?`,
+		"rbac --user anna": "error: name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one",
+	} {
+		if code, out, errs := said(t, strings.Fields(args)...); code != 1 || out != "" || strings.TrimSpace(errs) != want {
+			t.Errorf("%s: exit code %d, expected %q, got %q %q", args, code, want, out, errs)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -130,5 +131,9 @@ func sentence(err error) string {
 	if errors.As(err, &held) {
 		return held.Error()
 	}
-	return oneLine(err.Error())
+	text := err.Error()
+	if what, near, ok := strings.Cut(text, "\n\nDid you mean this?"); ok { // cobra's, one to a line
+		text = what + "; did you mean " + strings.Join(strings.Fields(near), " or ") + "?"
+	}
+	return oneLine(text)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -24,9 +25,6 @@ type sideFlags struct {
 func (f *sideFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.plan, "plan", "", "the file of the plan, as written by plan --out")
 	cmd.Flags().StringVar(&f.side, "side", "", "source or destination (default: both)")
-	if err := cmd.MarkFlagRequired("plan"); err != nil {
-		panic(err) // the flag does not exist
-	}
 }
 
 func (a *app) rbacCommand() *cobra.Command {
@@ -73,6 +71,9 @@ source. For one side alone:
 func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Context, *reach.Sides, plans.Side) ([]client.Object, remarks.Remarks, error)) error {
 	if err := oneSide(f.side); err != nil {
 		return err
+	}
+	if f.plan == "" {
+		return errors.New("name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one")
 	}
 	raw, err := os.ReadFile(f.plan)
 	if err != nil {
