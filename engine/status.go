@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -222,6 +223,7 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 			v.Unseen[side], where[side] = plans.Line(err.Error()), func(int32) string { return "?" }
 		}
 	}
+	left, changed := leftOn(j), false
 	down := int32(0)
 	for o := w.Plan.End() - 1; o >= w.Plan.Start; o-- {
 		row := OrdinalView{Ordinal: o, Source: where[plans.Source](o), Destination: where[plans.Destination](o)}
@@ -229,6 +231,10 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 			down++
 		}
 		row.Phase = phase(row, step, o)
+		if j.Ended() {
+			row.Phase = phases[left]
+			changed = changed || row.on(left) == "-"
+		}
 		if j.Flight != nil {
 			for _, vol := range j.Flight.Of(o) {
 				row.Volumes = append(row.Volumes, vol.Name)
@@ -237,9 +243,30 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 		}
 		v.Ordinals = append(v.Ordinals, row)
 	}
-	if len(v.Unseen) == 0 {
+	switch {
+	case changed: // what is unavailable now is not this plan's
+		v.Next = fmt.Sprintf("nothing: the plan has ended, and %s does not have all of its ordinals any more", w.Plan.On(left))
+	case len(v.Unseen) == 0:
 		v.Unavailable = &down
 	}
+}
+
+// leftOn returns the side that has all ordinals when the plan has ended.
+func leftOn(j *journal.Journal) plans.Side {
+	if j.Outcome == plans.Aborted {
+		return plans.Source
+	}
+	return plans.Destination
+}
+
+// phases name where an ordinal is that does not move.
+var phases = map[plans.Side]string{plans.Source: "on the source", plans.Destination: "moved"}
+
+func (o OrdinalView) on(side plans.Side) string {
+	if side == plans.Source {
+		return o.Source
+	}
+	return o.Destination
 }
 
 // budgets reads how many pods may be evicted. A budget that cannot be read is left out: it is only shown.
@@ -271,9 +298,9 @@ func phase(row OrdinalView, step plans.Step, o int32) string {
 	case row.Destination == "?" && row.Source == "?":
 		return "?"
 	case row.Destination != "-" && row.Destination != "?", row.Destination == "?" && row.Source == "-":
-		return "moved"
+		return phases[plans.Destination]
 	default:
-		return "on the source"
+		return phases[plans.Source]
 	}
 }
 

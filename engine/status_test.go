@@ -89,6 +89,40 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 	}
 }
 
+// The application may have moved on since. A plan that has ended does not count what is unavailable then.
+func TestAPlanThatHasEndedCountsNothingThatHasMovedOn(t *testing.T) {
+	p := &plans.Plan{
+		APIVersion: plans.APIVersion, Kind: plans.PlanKind, Name: "web", ID: "web-abc", Count: 2, MaxUnavailable: 1, Window: 1,
+		Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "b", Namespace: "shop", Name: "web"},
+	}
+	nothing := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	for name, c := range map[string]struct {
+		outcome             plans.Outcome
+		source, destination client.WithWatch
+		phase               string
+		counted             bool
+	}{
+		"it is where it was left":         {plans.Finalized, nothing, slice(0, 2), "moved", true},
+		"it was moved back":               {plans.Finalized, slice(0, 2), nothing, "moved", false},
+		"another plan moves it":           {plans.Finalized, slice(0, 1), slice(1, 1), "moved", false},
+		"aborted, and left where it was":  {plans.Aborted, slice(0, 2), nothing, "on the source", true},
+		"aborted, and moved by a new one": {plans.Aborted, nothing, slice(0, 2), "on the source", false},
+	} {
+		j := journal.New(p)
+		j.Outcome = c.outcome
+		v := &View{}
+		v.ordinals(t.Context(), clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: c.source, plans.Destination: c.destination}}, nil, j, plans.Step{})
+		if counted := v.Unavailable != nil && *v.Unavailable == 0; counted != c.counted || (v.Next == "") != c.counted {
+			t.Errorf("%s: unavailable %v, next %q", name, v.Unavailable, v.Next)
+		}
+		for _, o := range v.Ordinals {
+			if o.Phase != c.phase {
+				t.Errorf("%s: ordinal %d is %q, expected %q", name, o.Ordinal, o.Phase, c.phase)
+			}
+		}
+	}
+}
+
 // slice returns a client of a cluster with these ordinals of a set, all ready.
 func slice(start, replicas int32) client.WithWatch {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
