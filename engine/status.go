@@ -232,7 +232,7 @@ func (v *View) ordinals(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 		}
 		row.Phase = phase(row, step, o)
 		if j.Ended() {
-			row.Phase = phases[left]
+			row.Phase = phaseOn(left)
 			changed = changed || row.on(left) == "-"
 		}
 		if j.Flight != nil {
@@ -259,8 +259,13 @@ func leftOn(j *journal.Journal) plans.Side {
 	return plans.Destination
 }
 
-// phases name where an ordinal is that does not move.
-var phases = map[plans.Side]string{plans.Source: "on the source", plans.Destination: "moved"}
+// phaseOn returns the phase of an ordinal that is on a side and does not move.
+func phaseOn(side plans.Side) string {
+	if side == plans.Source {
+		return "on the source"
+	}
+	return "moved"
+}
 
 func (o OrdinalView) on(side plans.Side) string {
 	if side == plans.Source {
@@ -298,9 +303,9 @@ func phase(row OrdinalView, step plans.Step, o int32) string {
 	case row.Destination == "?" && row.Source == "?":
 		return "?"
 	case row.Destination != "-" && row.Destination != "?", row.Destination == "?" && row.Source == "-":
-		return phases[plans.Destination]
+		return phaseOn(plans.Destination)
 	default:
-		return phases[plans.Source]
+		return phaseOn(plans.Source)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -131,9 +130,5 @@ func sentence(err error) string {
 	if errors.As(err, &held) {
 		return held.Error()
 	}
-	text := err.Error()
-	if what, near, ok := strings.Cut(text, "\n\nDid you mean this?"); ok { // cobra's, one to a line
-		text = what + "; did you mean " + strings.Join(strings.Fields(near), " or ") + "?"
-	}
-	return oneLine(text)
+	return oneLine(program.Meant(err.Error()))
 }

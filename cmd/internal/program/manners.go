@@ -83,6 +83,16 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s See `%s --help`", err, map[bool]string{true: ".", false: hint}[hint == ""], cmd.CommandPath())
 }
 
+// Meant returns an error of an unknown command in one sentence: cobra lists the commands that may be meant one to a
+// line. Other text stays as it is.
+func Meant(text string) string {
+	what, near, ok := strings.Cut(text, "\n\nDid you mean this?")
+	if !ok {
+		return text
+	}
+	return what + "; did you mean " + strings.Join(strings.Fields(near), " or ") + "?"
+}
+
 // nearest returns the flag of a command that is spelled most like a word, or "" if none is.
 func nearest(cmd *cobra.Command, word string) string {
 	best, least := "", len(word)/3+2
