@@ -127,18 +127,21 @@ func (k budgets) astray(ctx context.Context, side plans.Side, b *policyv1.PodDis
 		b.Name, k.Plan.On(side), metav1.FormatLabelSelector(b.Spec.Selector), plans.Writer(b, "spec", "selector")), nil
 }
 
-// rival returns the reason why a budget must not be created.
+// rival returns the reason why a budget must not be created. One of the very name is no rival: it has arrived
+// since the budgets were read, the API server refuses the creation, and the next look judges it.
 func (k budgets) rival(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	var all policyv1.PodDisruptionBudgetList
 	if err := k.On[side].List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
 		return "", fmt.Errorf("listing the PodDisruptionBudgets of namespace %s: %w", set.Namespace, err)
 	}
+	name, _ := k.Plan.BudgetOn(side)
+	others := slices.DeleteFunc(all.Items, func(b policyv1.PodDisruptionBudget) bool { return b.Name == name })
 	var pods corev1.PodList
 	if err := k.On[side].List(ctx, &pods, client.InNamespace(set.Namespace)); err != nil {
 		return "", fmt.Errorf("listing the pods of %s: %w", k.Plan.On(side), err)
 	}
 	there := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
-	found, clash, err := Over(all.Items, Pods(set, k.Plan.Ordinals(), there))
+	found, clash, err := Over(others, Pods(set, k.Plan.Ordinals(), there))
 	switch {
 	case err != nil:
 		return "", err

@@ -1,15 +1,18 @@
 package pdb
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -59,5 +62,31 @@ func TestNoOrdinalGoesWithoutOneBudgetOverThePods(t *testing.T) {
 				t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
 			}
 		})
+	}
+}
+
+// A creation that a fenced process sent earlier may arrive between two reads of one look. It is no rival: the
+// look asks for its own creation, which the API server refuses, and the next look judges what is there.
+func TestABudgetThatArrivesDuringALookIsNoRival(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	late := false
+	api := fake.NewClientBuilder().WithObjects(set("shop"), set("mall"), budget("shop", atLeast(5), ours), budget("mall", atMost("0"), stamped("web-abc/0/9"))).
+		WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*policyv1.PodDisruptionBudget); ok && key.Namespace == "mall" && !late {
+				return apierrors.NewNotFound(policyv1.Resource("poddisruptionbudgets"), key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		}}).Build()
+	looks := Looks(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)
+	s, err := looks[plans.Tighten](t.Context(), moment(plans.Tighten))
+	if err != nil || s.Standing != plans.Before {
+		t.Fatalf("%s (%s), %v, expected %s", s.Standing, s.Reason, err, plans.Before)
+	}
+	late = true // the read cache has it
+	if err := s.Write(t.Context()); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the creation returned %v, expected that the budget exists", err)
+	}
+	if s, err = looks[plans.Tighten](t.Context(), moment(plans.Tighten)); err != nil || s.Standing != plans.After {
+		t.Errorf("the next look: %s (%s), %v, expected %s", s.Standing, s.Reason, err, plans.After)
 	}
 }
