@@ -295,6 +295,7 @@ func TestATemplateIsFilledInBeforeItIsHashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until(t, "a pod", s.has("web-0"))
+	s.until(t, "its revision", func(context.Context) bool { return s.slice(t).Status.UpdateRevision != "" })
 	before, uid := s.slice(t).Status.UpdateRevision, s.uids(t)["web-0"]
 	explicit := `{"template":{"spec":{"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler","terminationGracePeriodSeconds":30,"securityContext":{}}}}`
 	if err := s.patch(t.Context(), explicit); err != nil {
