@@ -176,6 +176,23 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	r.outdated[t] = outdated{r.now(), o.GetResourceVersion()}
 }
 
+// Forget forgets all answers. The next reads are sent, and lists are read again.
+func (r *Recent) Forget() {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.now == nil {
+		return
+	}
+	now := r.now()
+	for t := range r.known {
+		r.outdated[t] = outdated{at: now}
+	}
+	clear(r.known)
+	for _, l := range r.rosters {
+		l.changed, l.lost = nil, true
+	}
+}
+
 // keeps reports whether it keeps answers.
 func (r *Recent) keeps() bool {
 	r.lock.Lock()

@@ -116,6 +116,9 @@ func TestAnAnswerIsKeptUntilItMayBeOutdated(t *testing.T) {
 	r.now = r.now.Add(-time.Minute) // the clock was set back
 	r.get(t, "web-0")
 	r.asked(t, "get web-0")
+	r.Forget()
+	r.get(t, "web-0")
+	r.asked(t, "get web-0")
 }
 
 // A watch may say that there is no such object: to a caller who would create it, of an object that this process has
@@ -552,6 +555,7 @@ func TestAListIsReadAgain(t *testing.T) {
 		"while no watch covers it": {func(r *recently) {
 			r.covered = false
 		}, []string{"list"}},
+		"when all is forgotten":           {func(r *recently) { r.Forget() }, []string{"list"}},
 		"when nothing was heard for long": {func(r *recently) { r.now = r.now.Add(heardFor) }, []string{"list"}},
 		"after many changes": {func(r *recently) {
 			for k := range maxOneByOne + 1 {

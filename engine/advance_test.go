@@ -11,9 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -94,6 +96,53 @@ func TestTheIntentIsStoredBeforeTheWrite(t *testing.T) {
 		}
 		if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || sent != 1 {
 			t.Errorf("%s: %+v, %v, sent %d times", name, p, err, sent)
+		}
+	}
+}
+
+// What one look puts together may never have been so at one time: a plan is blocked only by what two looks in a row see.
+func TestAConflictCountsOnceASecondLookSeesIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		op     plans.Op
+		looks  []plans.Observation
+		expect Kind
+	}{
+		"a step, seen once":         {plans.Release, []plans.Observation{plans.Stop(reasons.BudgetSelection, "first"), plans.Done()}, Advanced},
+		"a step, seen twice":        {plans.Release, []plans.Observation{plans.Stop(reasons.BudgetSelection, "first"), plans.Stop(reasons.BudgetSelection, "first")}, Blocked},
+		"a step that then has more": {plans.Release, []plans.Observation{plans.Stop(reasons.BudgetSelection, "first"), plans.Wait(reasons.PodLeaving, "waits")}, Waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			e, _ := scripted(t, c.op, func(context.Context, plans.StepContext) (plans.Observation, error) {
+				s := c.looks[min(seen, len(c.looks)-1)]
+				seen++
+				return s, nil
+			})
+			if p, err := e.Advance(t.Context()); err != nil || p.Kind != c.expect || seen != 2 {
+				t.Errorf("%+v, %v after %d looks, expected %s after 2", p, err, seen, c.expect)
+			}
+			if blocked := stored(t, e).Blocked != ""; blocked != (c.expect == Blocked) {
+				t.Errorf("the stored plan is blocked: %v", blocked)
+			}
+		})
+	}
+}
+
+// The same for the preparation of a wave that is about to leave.
+func TestAPreparationIsInTheWayOnceASecondLookSeesIt(t *testing.T) {
+	flight := plans.Undo{Flight: &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}}
+	for again, expect := range map[bool]Kind{false: Wrote, true: Blocked} {
+		e, _ := scripted(t, plans.Shrink, see(plans.Write("write", flight, func(context.Context) error { return nil })))
+		e.plan.Source.Cluster, e.plan.Destination.Cluster = "one", "two"
+		seen := 0
+		e.preparation.look = func(context.Context, plans.StepContext) (plans.Observation, error) {
+			if seen++; seen > 1 && !again {
+				return plans.Done(), nil
+			}
+			return plans.Stop(reasons.ClaimForeign, "in the way"), nil
+		}
+		if p, err := e.Advance(t.Context()); err != nil || p.Kind != expect || seen != 2 {
+			t.Errorf("%+v, %v after %d looks, expected %s after 2", p, err, seen, expect)
 		}
 	}
 }
@@ -210,11 +259,22 @@ func TestAMoveDoesNotEndOutOfPlace(t *testing.T) {
 	destination := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &all}}
 	for name, c := range map[string]struct {
 		source int32
+		once   bool
 		want   Kind
-	}{"it is in place": {0, Finished}, "the source has an ordinal again": {1, Blocked}} {
+	}{"it is in place": {0, false, Finished}, "the source has an ordinal again": {1, false, Blocked}, "it looks so once": {0, true, Finished}} {
 		again := source.DeepCopy()
 		again.Spec.Replicas = &c.source
 		e, _ := scripted(t, plans.Relax, see(plans.Done()), again, destination.DeepCopy())
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(again, destination.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, on client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if c.once && key.Namespace == "mall" {
+					c.once = false
+					return apierrors.NewNotFound(appsv1.Resource("statefulsets"), key.Name)
+				}
+				return on.Get(ctx, key, o, opts...)
+			},
+		}).Build()
+		e.world.On = clusters.Clusters{plans.Source: api, plans.Destination: api}
 		changed(t, e, func(j *journal.Journal) {
 			for _, more := e.plan.Step(j.Leg, j.Done+1); more; _, more = e.plan.Step(j.Leg, j.Done+1) {
 				j.Done++

@@ -218,7 +218,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 // act acts on how a step stands. A wave that would leave now must be prepared.
 func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
 	if step.Op == plans.Shrink && observed.Standing == plans.Before && observed.Undo.Flight != nil {
-		if ready, next, err := e.prepared(ctx, step); err != nil || ready.Standing != plans.After {
+		if ready, next, err := e.prepared(ctx, step, began); err != nil || ready.Standing != plans.After {
 			return e.unprepared(ctx, step, next, ready, err)
 		}
 	}
@@ -248,13 +248,24 @@ func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observe
 	return e.learn(ctx, step, observed)
 }
 
-// see returns how a step stands. It first checks whether the step may begin.
+// see returns how a step stands. It first checks whether the step may begin. A conflict counts only if a second look,
+// with nothing of the first one, sees one too: the first may have put together what was never so at one time, such as
+// before and after a write of a former process that arrives late.
 func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
+	observed, err := e.seeOnce(ctx, step, began)
+	if err == nil && observed.Standing == plans.Conflict {
+		e.Recent.Forget()
+		observed, err = e.seeOnce(ctx, step, began)
+	}
+	e.retainPermit(step, observed, err)
+	return observed, err
+}
+
+func (e *Engine) seeOnce(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	observed, err := e.barred(ctx, step, began)
 	if err == nil && observed.Standing == plans.After {
 		observed, err = e.look(ctx, e.moment(e.journal, step, began))
 	}
-	e.retainPermit(step, observed, err)
 	return observed, err
 }
 
@@ -388,10 +399,15 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 	}
 	if e.journal.Leg.Direction == plans.Move {
-		e.reads.Clear()
-		if why, err := e.world.InPlace(ctx, e.journal.Leg.Lowest); err != nil {
+		why, err := e.inPlace(ctx)
+		if why != "" {
+			e.Recent.Forget()
+			why, err = e.inPlace(ctx) // seen twice, as in see
+		}
+		if err != nil {
 			return Progress{}, err
-		} else if why != "" {
+		}
+		if why != "" {
 			last, _ := e.plan.Step(e.journal.Leg, e.journal.Done)
 			return e.block(ctx, last, reasons.OrdinalsChanged, why)
 		}
@@ -405,4 +421,10 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{}, err
 	}
 	return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
+}
+
+// inPlace returns why what has moved is not in its place, or "".
+func (e *Engine) inPlace(ctx context.Context) (string, error) {
+	e.reads.Clear()
+	return e.world.InPlace(ctx, e.journal.Leg.Lowest)
 }

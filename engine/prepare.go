@@ -72,13 +72,21 @@ func (e *Engine) ahead(ctx context.Context, step plans.Step) (Progress, bool) {
 	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
 }
 
-// prepared returns how the preparation of a wave stands that is about to leave: After if there is nothing to prepare.
-func (e *Engine) prepared(ctx context.Context, step plans.Step) (plans.Observation, plans.Step, error) {
+// prepared returns how the preparation of a wave stands that is about to leave: After if there is nothing to prepare. A
+// conflict counts only if it is seen twice, as in see.
+func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (plans.Observation, plans.Step, error) {
 	next, may := e.following(step)
 	if !may {
 		return plans.Done(), next, nil
 	}
 	observed, err := e.preparation.look(ctx, e.preparing(next))
+	if err == nil && observed.Standing == plans.Conflict {
+		e.Recent.Forget()
+		if _, err := e.look(ctx, e.moment(e.journal, step, began)); err != nil { // a wait depends on its reads too
+			return plans.Observation{}, next, err
+		}
+		observed, err = e.preparation.look(ctx, e.preparing(next))
+	}
 	return observed, next, err
 }
 
