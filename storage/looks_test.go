@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -334,6 +335,28 @@ func TestReserve(t *testing.T) {
 		{name: "makes no second object of a volume that any claim may take", plan: apart, moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Conflict, reason: "has another claimRef than shop/data-web-4, or none"},
 		{name: "stops when the volume is gone", moment: at(plans.Reserve), want: plans.Conflict, reason: "is gone"},
 	})
+}
+
+// A claim that was read as absent may have come before its volume was read, from a process that was fenced. Its volume
+// keeps its UID: without it Kubernetes calls the claim Lost.
+func TestReserveKeepsTheUIDOfAClaimThatCameMeanwhile(t *testing.T) {
+	absent := true
+	api := fake.NewClientBuilder().WithObjects(volume("mall", "new"), claimIn("mall", "new")).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*corev1.PersistentVolumeClaim); is && key.Namespace == "mall" && absent {
+				absent = false
+				return apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	p, reads := rebind(), &clusters.ReadCache{}
+	reads.Clear()
+	on := reads.Clients(p, clusters.Clusters{plans.Source: api, plans.Destination: api})
+	m := at(plans.Reserve)
+	if s, err := Looks(p, on)[m.Op](t.Context(), m); err != nil || s.Standing != plans.After || absent {
+		t.Errorf("%s (%s), %v, expected %s", s.Standing, s.Reason, err, plans.After)
+	}
 }
 
 func TestClaim(t *testing.T) {

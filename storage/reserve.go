@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -87,7 +88,17 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 		// can be recreated.
 		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
 	}
-	if uid := pv.Spec.ClaimRef.UID; uid == "" || uid == uidOf(claim) {
+	uid := pv.Spec.ClaimRef.UID
+	if uid == "" || uid == uidOf(claim) {
+		return plans.Done(), nil
+	}
+	// The claim may have been read before the volume, and may have come between, from a process that was fenced. To
+	// remove its UID would unbind it for good: the volume of a claim that is bound must name it. So the claim is read
+	// AFTER the volume, whose write is conditional on how it was read.
+	if claim, err = v.claimOf(clusters.Live(ctx), m.To(), vol); err != nil {
+		return plans.Observation{}, err
+	}
+	if uid == uidOf(claim) {
 		return plans.Done(), nil
 	}
 	return v.point(m, vol, pv), nil

@@ -66,6 +66,9 @@ func (w *world) oneIdentity() {
 	attached := map[string]string{}
 	for _, s := range w.stores {
 		for _, va := range all[*storagev1.VolumeAttachment](s) {
+			if _, there := get[*corev1.Node](s, "", va.Spec.NodeName); !there && slices.Contains(w.vouched, va.Spec.NodeName) {
+				continue // of a machine that is gone, as the user has said: its control plane is slow to notice
+			}
 			if where, ok := attached[va.Annotations["disk"]]; ok {
 				w.fail("S1", "%s is attached to %s and to %s", va.Annotations["disk"], where, va.Spec.NodeName)
 			}

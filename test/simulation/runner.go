@@ -106,6 +106,9 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 	}
 	e := engine.New(p, home, on)
 	e.Assurance, e.Apart = r.word, r.w.options.Apart
+	if node := r.word.NodeGone; node != "" {
+		r.w.vouched = append(slices.Clone(r.w.vouched), node)
+	}
 	e.Gates.Prober = prober{r}
 	if r.w.options.Seed%2 == 0 { // the others read everything live, so that other processes act between any two reads
 		r.watch(e)

@@ -109,6 +109,7 @@ type world struct {
 	// How often a pod's kubelet does not end it yet, or a cluster neither attaches nor detaches; below 0: never.
 	lingers   map[types.UID]int
 	slow      map[string]int
+	vouched   []string // the nodes that the user has said to be gone
 	start     map[string]any
 	journal   journal.Journal // as last written
 	fenced    int64           // the highest epoch whose TakeOver is complete
