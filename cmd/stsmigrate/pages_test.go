@@ -118,7 +118,7 @@ func TestPagesNameCommandsAndFlagsThatExist(t *testing.T) {
 	t.Logf("%d command lines", seen)
 }
 
-// offline are commands that need no cluster: test/internal/pages relies on TestCommandsWithoutAClusterWork for them.
+// offline are commands that need no cluster.
 func offline() []string { return []string{"completion", "explain", "schema", "version"} }
 
 // placeholder is a word for which a user has to put another one.

@@ -1,5 +1,6 @@
-// Package tutorials_test runs the commands of docs/tutorials, from those very files, on real control planes. After a
-// block of commands a page may show a block of output: every line of it must be in what the commands have printed.
+// Package tutorials_test runs the commands of the tutorials, of README and of all other pages, from those very files, on
+// real control planes. After a block of commands a page may show a block of output: every line of it must be in what
+// the commands have printed. A comment before a block says why it is not run (<!-- not run: REASON -->).
 package tutorials_test
 
 import (
@@ -88,20 +89,20 @@ func TestTutorialsWorkAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// block is a block of commands, and the lines that the page shows of their output.
+// block is a block of commands, the comment before it, and the lines that the page shows of their output.
 type block struct {
-	commands string
-	shown    []string
+	commands, mark string
+	shown          []string
 }
 
 // parse returns the blocks of a page.
 func parse(text string) (out []block) {
-	for _, m := range regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("(?ms)^(?:<!-- ([^\n]*) -->\n)?```(sh|text)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
 		switch {
-		case m[1] == "sh":
-			out = append(out, block{commands: m[2]})
+		case m[2] == "sh":
+			out = append(out, block{commands: m[3], mark: m[1]})
 		case len(out) > 0:
-			out[len(out)-1].shown = strings.Split(strings.TrimSpace(m[2]), "\n")
+			out[len(out)-1].shown = strings.Split(strings.TrimSpace(m[3]), "\n")
 		}
 	}
 	return out
@@ -157,7 +158,7 @@ func newBench(t *testing.T) *bench {
 	if err := errors.Join(err, current(kubeconfig, bed), os.Symlink(docs, filepath.Join(dir, "docs"))); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, bed: bed, dir: dir, env: append(os.Environ(), "COLUMNS=10000", "KUBECONFIG="+kubeconfig, "PATH="+bin+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))}
+	b := &bench{T: t, bed: bed, dir: dir, env: append(os.Environ(), "COLUMNS=10000", "TMPDIR="+dir, "KUBECONFIG="+kubeconfig, "PATH="+bin+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))}
 	for _, c := range []*cluster.Cluster{bed.East, bed.West} {
 		b.ofCluster(c)
 	}
@@ -174,6 +175,7 @@ func current(path string, bed *cluster.Bed) error {
 		return err
 	}
 	config.CurrentContext = bed.East.Name
+	config.Contexts["HOME"] = config.Contexts[bed.West.Name] // the pages' name for the cluster that keeps the plans
 	return clientcmd.WriteToFile(*config, path)
 }
 
