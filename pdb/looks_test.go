@@ -139,7 +139,7 @@ func TestNumbersThatAnotherWriterSetStay(t *testing.T) {
 	api := fake.NewClientBuilder().WithObjects(changed...).Build()
 	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
 	for name, look := range map[string]plans.Look{
-		"tighten": Looks(plan(), on, nil)[plans.Tighten], "relax": Looks(plan(), on, nil)[plans.Relax], "within": Within(plan(), on), "restore": Restore(plan(), on),
+		"tighten": Looks(plan(), on, nil)[plans.Tighten], "relax": Looks(plan(), on, nil)[plans.Relax], "within": Within(plan(), on, 0), "restore": Restore(plan(), on),
 	} {
 		s, err := look(t.Context(), moment(plans.Tighten))
 		if want := "was changed to maxUnavailable 3 by an unknown client; set it back to minAvailable 5"; err != nil || s.Standing != plans.Conflict || !strings.Contains(s.Reason, want) {

@@ -116,6 +116,12 @@ func (s *scene) steps() Steps {
 		c.WithObjects(p)
 	}
 	for _, b := range s.budgets {
+		b.Status.CurrentHealthy = 0
+		for _, p := range s.pods {
+			if p.Namespace == b.Namespace && Ready(p) == "" {
+				b.Status.CurrentHealthy++
+			}
+		}
 		c.WithObjects(b)
 	}
 	s.on = c.Build()

@@ -62,8 +62,8 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	m.Down = down
-	if s, err := pdb.Within(w.Plan, w.On)(ctx, m); err != nil || s.Standing != plans.After {
+	m.Down = down.others
+	if s, err := pdb.Within(w.Plan, w.On, down.wave)(ctx, m); err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	s, err = w.unready(ctx, m)

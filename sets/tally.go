@@ -51,39 +51,42 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 	return t, nil
 }
 
-// mayGo returns a wait if the wave must not be scaled down now, else After (S2), and how many ordinals outside the wave
-// are down.
+// downs are how many ordinals are not available: those outside the wave, and those of the wave.
+type downs struct{ others, wave int32 }
+
+// mayGo returns a wait if the wave must not be scaled down now, else After (S2), and the ordinals that are down.
 //
 // In a move every other ordinal must be available. In an abort the ordinals that are down are counted:
 // a broken side is what users abort from. An ordinal that is down already costs nothing, so a wave of
 // such ordinals may always go.
-func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (others int32, s plans.Observation, err error) {
+func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (d downs, s plans.Observation, err error) {
 	here, err := count(ctx, w.Pair, m.From, from, m.Ordinals)
 	if err != nil {
-		return 0, s, err
+		return d, s, err
 	}
 	there, err := count(ctx, w.Pair, m.To(), to, m.Ordinals)
 	if err != nil {
-		return 0, s, err
+		return d, s, err
 	}
 	back := m.From == plans.Destination
 	if why := Unsettled(w.Plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
-		return 0, plans.Wait(reasons.SetUnsettled, why), nil
+		return d, plans.Wait(reasons.SetUnsettled, why), nil
 	}
 	if why := Unsettled(w.Plan, m.To(), to); why != "" {
-		return 0, plans.Wait(reasons.SetUnsettled, why), nil
+		return d, plans.Wait(reasons.SetUnsettled, why), nil
 	}
 	down := append(here.down, there.down...)
-	others = int32(len(down)) //nolint:gosec // pods of one set
+	others := int32(len(down)) //nolint:gosec // pods of one set
+	d = downs{others, m.Ordinals.Replicas - here.serving}
 	switch {
 	case others == 0:
-		return 0, plans.Done(), nil
+		return d, plans.Done(), nil
 	case !back:
-		return others, plans.Wait(reasons.OrdinalDown, down[0]+"; no ordinal is scaled down until it is available"), nil
+		return d, plans.Wait(reasons.OrdinalDown, down[0]+"; no ordinal is scaled down until it is available"), nil
 	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
-		return others, plans.Done(), nil
+		return d, plans.Done(), nil
 	}
-	return others, plans.Wait(reasons.OrdinalDown, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: no ordinal is scaled down until it is available, or until the user allows more with --max-unavailable %d",
+	return d, plans.Wait(reasons.OrdinalDown, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: no ordinal is scaled down until it is available, or until the user allows more with --max-unavailable %d",
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas)), nil
 }
 
@@ -137,9 +140,11 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 	here := from != nil && plans.SliceOf(from) == w.Plan.Slice(m.From, m.Ordinals, true)
 	if here && to != nil && plans.SliceOf(to) == w.Plan.Slice(m.To(), m.Ordinals, false) {
 		var s plans.Observation
-		if m.Down, s, err = w.mayGo(ctx, m, from, to); err != nil || s.Standing != plans.After {
+		var down downs
+		if down, s, err = w.mayGo(ctx, m, from, to); err != nil || s.Standing != plans.After {
 			return s, err
 		}
+		m.Down = down.others
 		if w.keeps(m, from, to) == nil { // else Shrink stops, which must not wait
 			if s, err = w.unready(ctx, m); err != nil || s.Standing == plans.During {
 				return s, err

@@ -41,6 +41,7 @@ type application struct {
 	deaf  string
 	asked map[string]int // how often, by question
 	yes   map[string]int // how often it answered yes, by question
+	again bool           // the record of its answers was lost: a Job may run again
 	clock time.Time
 }
 
@@ -144,7 +145,7 @@ func (w *world) jobController(s *store) bool {
 			c.Type, c.Reason, c.Message = batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		} else {
 			w.consents(what, false)
-			if w.app.yes[what] > 1 {
+			if w.app.yes[what] > 1 && !w.app.again {
 				w.fail("gates", "Job %s runs again after it has passed", job.Name)
 			}
 		}

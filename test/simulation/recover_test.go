@@ -19,6 +19,7 @@ import (
 
 // lose deletes the record of the plan: the journal, or all of it.
 func (w *world) lose(all bool) {
+	w.app.again = true // what the gates have answered is lost with it: those of the last wave are asked again
 	home := w.on[plans.Destination]
 	home.remove(key{"ConfigMap", green, records.RecordName(planName) + "-journal"})
 	if all {
