@@ -95,13 +95,32 @@ func Meant(text string) string {
 
 // nearest returns the flag of a command that is spelled most like a word, or "" if none is.
 func nearest(cmd *cobra.Command, word string) string {
-	best, least := "", len(word)/3+2
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(word, f.Name); d < least && !f.Hidden {
-			best, least = f.Name, d
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
+	return closest(word, names)
+}
+
+// closest returns the name that is spelled most like a word, whatever the case, or "" if none is.
+func closest(word string, names []string) string {
+	best, least := "", len(word)/3+2
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
 	return best
+}
+
+// DidYouMean returns what an error of a mistyped word ends with: the question which of the names may be meant, or "".
+func DidYouMean(word string, names []string) string {
+	if near := closest(word, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // distance returns how many letters must be changed, added or removed to make b of a.
