@@ -38,7 +38,7 @@ func rooms() []room {
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight plans/preview clusters plans"},
 		{"cmd/internal/compare", "cmd/internal/output cmd/internal/program plans/preview plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
-		{"cmd/internal/page", "cmd/internal/reach dashboard engine records plans reasons"},
+		{"cmd/internal/page", "cmd/internal/program cmd/internal/reach dashboard engine records plans reasons"},
 		{"cmd/internal/bundle", "cmd/internal/reach engine engine/verify preflight records storage clusters plans plans/journal"},
 		{"cmd/internal/hints", "cmd/internal/reach plans plans/journal"},
 		{"cmd/internal/live", "cmd/internal/output cmd/internal/program cmd/internal/reach engine records clusters view view/event plans plans/journal reasons"},
