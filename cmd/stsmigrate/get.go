@@ -7,13 +7,14 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) getCommand() *cobra.Command {
 	var all, watch bool
 	cmd := &cobra.Command{
-		Use: "get", Short: "List the plans of a namespace", Args: cobra.NoArgs,
+		Use: "get", Short: "List the plans of a namespace", Args: program.NoArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.get(cmd.Context(), all, watch) },
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the plans of all namespaces")
@@ -44,7 +45,7 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 	}
 	err = a.show(output.Document{
 		Value: output.List("Plan", list), Names: names,
-		Text: func() string { return live.List(list, namespace, false) }, Wide: func() string { return live.List(list, namespace, true) },
+		Text: func() string { return live.List(list, home.Name(), namespace, false) }, Wide: func() string { return live.List(list, home.Name(), namespace, true) },
 	})
 	if err != nil || !watch {
 		return err

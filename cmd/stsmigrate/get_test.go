@@ -39,8 +39,8 @@ func TestGetListsWhatItCannotRead(t *testing.T) {
 
 func TestGetSaysWhereThereAreNoPlans(t *testing.T) {
 	_, config := serve(t, []string{"home"})
-	for _, c := range []struct{ flag, want string }{{"-A", "no plans in any namespace\n"}, {"-nmall", "no plans in namespace \"mall\"\n"}} {
-		if got := command(t, "get", c.flag, "--kubeconfig", config); got.code != exitDone || got.out != c.want {
+	for _, c := range []struct{ flag, want string }{{"-A", "no plans in any namespace of context home; plans are kept on "}, {"-nmall", "no plans in namespace \"mall\" of context home; plans are kept on the side of their destination"}} {
+		if got := command(t, "get", c.flag, "--kubeconfig", config); got.code != exitDone || !strings.HasPrefix(got.out, c.want) || !strings.Contains(got.out, "with --home-context") {
 			t.Errorf("%s: %+v, expected %q", c.flag, got, c.want)
 		}
 	}

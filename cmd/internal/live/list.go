@@ -58,13 +58,13 @@ func Changed(before, after []records.Listed) []records.Listed {
 	return out
 }
 
-// List formats a list of plans as text. Below it are the reasons why some cannot be read.
-func List(list []records.Listed, namespace string, wide bool) string {
+// List formats a list of plans as text. where names the cluster that was looked at. Below it are the reasons why some cannot be read.
+func List(list []records.Listed, where, namespace string, wide bool) string {
 	switch {
 	case len(list) == 0 && namespace == "":
-		return "no plans in any namespace\n"
+		return fmt.Sprintf("no plans in any namespace of %s; %s\n", where, records.Kept)
 	case len(list) == 0:
-		return fmt.Sprintf("no plans in namespace %q\n", namespace)
+		return fmt.Sprintf("no plans in namespace %q of %s; %s\n", namespace, where, records.Kept)
 	}
 	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "SOURCE", "DESTINATION"}}, ""
 	if wide {
