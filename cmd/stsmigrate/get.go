@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -39,21 +41,30 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 	if err != nil {
 		return err
 	}
+	one := func(l records.Listed) error {
+		if a.output == "json" {
+			return json.NewEncoder(a.Out).Encode(l) // one line
+		}
+		return a.show(output.Document{
+			Value: l, Names: []string{"plan/" + l.Name},
+			Text: func() string { return live.Row(l, a.now(), false) }, Wide: func() string { return live.Row(l, a.now(), true) },
+		})
+	}
 	names := []string{}
 	for _, l := range list {
 		names = append(names, "plan/"+l.Name)
+		if watch && a.output == "json" {
+			err = errors.Join(err, one(l))
+		}
 	}
-	err = a.show(output.Document{
-		Value: output.List("Plan", list), Names: names,
-		Text: func() string { return live.List(list, home.Name(), namespace, false) }, Wide: func() string { return live.List(list, home.Name(), namespace, true) },
-	})
+	if !watch || a.output != "json" {
+		text := func(wide bool) func() string {
+			return func() string { return live.List(list, home.Name(), namespace, a.now(), wide) }
+		}
+		err = a.show(output.Document{Value: output.List("Plan", list), Names: names, Text: text(false), Wide: text(true)})
+	}
 	if err != nil || !watch {
 		return err
 	}
-	return live.WatchList(ctx, home, namespace, list, a.now, a.complain, func(l records.Listed) error {
-		return a.show(output.Document{
-			Value: l, Names: []string{"plan/" + l.Name},
-			Text: func() string { return live.Row(l, false) }, Wide: func() string { return live.Row(l, true) },
-		})
-	})
+	return live.WatchList(ctx, home, namespace, list, a.now, a.complain, one)
 }
