@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
-	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -45,23 +44,14 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 		if a.output == "json" {
 			return json.NewEncoder(a.Out).Encode(l) // one line
 		}
-		return a.show(output.Document{
-			Value: l, Names: []string{"plan/" + l.Name},
-			Text: func() string { return live.Row(l, a.now(), false) }, Wide: func() string { return live.Row(l, a.now(), true) },
-		})
-	}
-	names := []string{}
-	for _, l := range list {
-		names = append(names, "plan/"+l.Name)
-		if watch && a.output == "json" {
-			err = errors.Join(err, one(l))
-		}
+		return a.show(live.RowDocument(l, a.now()))
 	}
 	if !watch || a.output != "json" {
-		text := func(wide bool) func() string {
-			return func() string { return live.List(list, home.Name(), namespace, a.now(), wide) }
+		err = a.show(live.ListDocument(list, home.Name(), namespace, a.now()))
+	} else {
+		for _, l := range list {
+			err = errors.Join(err, one(l))
 		}
-		err = a.show(output.Document{Value: output.List("Plan", list), Names: names, Text: text(false), Wide: text(true)})
 	}
 	if err != nil || !watch {
 		return err

@@ -60,6 +60,26 @@ func Changed(before, after []records.Listed) []records.Listed {
 	return out
 }
 
+// ListDocument returns a list of plans as a document.
+func ListDocument(list []records.Listed, where, namespace string, now time.Time) output.Document {
+	d := output.Document{
+		Value: output.List("Plan", list), Names: []string{},
+		Text: func() string { return List(list, where, namespace, now, false) }, Wide: func() string { return List(list, where, namespace, now, true) },
+	}
+	for _, l := range list {
+		d.Names = append(d.Names, "plan/"+l.Name)
+	}
+	return d
+}
+
+// RowDocument returns one plan of a list that is watched as a document.
+func RowDocument(l records.Listed, now time.Time) output.Document {
+	return output.Document{
+		Value: l, Names: []string{"plan/" + l.Name},
+		Text: func() string { return Row(l, now, false) }, Wide: func() string { return Row(l, now, true) },
+	}
+}
+
 // List formats a list of plans as text. where names the cluster that was looked at. Below it are the reasons why some cannot be read.
 func List(list []records.Listed, where, namespace string, now time.Time, wide bool) string {
 	switch {
