@@ -42,7 +42,7 @@ func New(namespace, name, state string, p *plans.Plan, j *journal.Journal) Row {
 	if j == nil {
 		return r
 	}
-	r.Moved, r.InFlight = counts(p, j)
+	r.Moved, r.InFlight = j.Places(p)
 	r.Attention = r.Attention || j.Overdue != ""
 	return r
 }
@@ -52,59 +52,6 @@ func (r *Row) Explained(id, runbook string) {
 	if id != "" {
 		r.ReasonID, r.Runbook = id, runbook
 	}
-}
-
-// counts returns how many ordinals are on the destination, and how many may be on neither side, by the journal.
-func counts(p *plans.Plan, j *journal.Journal) (moved, inFlight int32) {
-	switch {
-	case j.Outcome == plans.Aborted:
-		return 0, 0
-	case j.Leg.Direction == plans.Finalize, j.Outcome == plans.Moved:
-		return p.Count, 0
-	}
-	step, _, more := j.Next(p)
-	back := j.Leg.Direction == plans.Abort
-	switch {
-	case back && (!more || !step.Moves()):
-		return 0, 0
-	case !more:
-		return p.End() - j.Leg.Lowest, 0
-	case !step.Moves():
-		return p.End() - j.Leg.End, 0
-	}
-	there := wave(j, step, j.Down(p))
-	if there == between {
-		inFlight = step.Ordinals.Replicas
-	}
-	return p.Slice(plans.Destination, step.Ordinals, there == onDestination).Replicas, inFlight
-}
-
-// place is where a wave is, by the journal.
-type place int
-
-const (
-	onSource place = iota
-	between
-	onDestination
-)
-
-// wave returns where the wave of a step is. down reports that it may be on neither side.
-func wave(j *journal.Journal, step plans.Step, down bool) place {
-	from, to := onSource, onDestination
-	if j.Leg.Direction == plans.Abort {
-		from, to = to, from
-	}
-	switch {
-	case step.Op == plans.Verify, step.Op == plans.Relax:
-		return to
-	case down:
-		return between
-	case j.Reversed(step): // it has not left the source
-		return onSource
-	case step.Op.Arrives():
-		return to
-	}
-	return from
 }
 
 // before orders rows: those that need the user first, then those under way, then the others by name.

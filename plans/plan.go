@@ -138,7 +138,7 @@ type Plan struct {
 	Shared       []SharedVolume `json:"shared,omitempty"`
 	Dependencies []Dependency   `json:"dependencies,omitempty"`
 	// Patches are the user's changes to the destination's set, compared with the source's. Changes
-	// lists their effect, one line of "field = value" for each field. Changes is for the user to
+	// lists their effect, one line of "field: old -> new" for each field. Changes is for the user to
 	// read; Misstated compares it with the patches.
 	Patches []Patch     `json:"patches,omitempty"`
 	Changes []string    `json:"changes,omitempty"`

@@ -117,7 +117,7 @@ func (p *Plan) refuseCounts() error {
 	case d < 1:
 		return fmt.Errorf("the budget is %d: at least one ordinal must be allowed to be unavailable", d)
 	case w < 1 || w > d || w > maxWindow:
-		return fmt.Errorf("window %d: expected 1 to %d ordinals per wave, since all ordinals of a wave are unavailable together and at most %d may be", w, min(d, maxWindow), d)
+		return fmt.Errorf("window %d: expected 1 to %d ordinals per wave, since all ordinals of a wave are unavailable together and at most %d may be: give another --window, or a larger --max-unavailable", w, min(d, maxWindow), d)
 	}
 	return nil
 }

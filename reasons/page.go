@@ -5,8 +5,14 @@ import (
 	"strings"
 )
 
-// pageURL is where docs/reasons.md is read. Alerts link to it.
-const pageURL = "https://github.com/stsmigrate/stsmigrate/blob/main/docs/reasons.md"
+// docsURL is where the pages are read, and pageURL where docs/reasons.md is. Alerts link to it.
+const (
+	docsURL = "https://github.com/stsmigrate/stsmigrate/blob/main/docs/"
+	pageURL = docsURL + "reasons.md"
+)
+
+// CheckPage returns the address of the section about a check.
+func CheckPage(name string) string { return docsURL + "checks.md#" + name }
 
 // Runbook returns the address of the explanation of a reason, or of the whole page for "".
 func Runbook(id ID) string {

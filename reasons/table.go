@@ -71,5 +71,6 @@ func (e Explanation) Text() string {
 	for k, a := range e.Do {
 		fmt.Fprintf(&b, "  %d. %s\n     %s\n", k+1, a.Run, a.Why)
 	}
+	b.WriteString("\nOn the web: " + Runbook(e.ID) + "\n")
 	return b.String()
 }

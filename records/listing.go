@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -21,6 +22,8 @@ const Unreadable = "Unreadable"
 // Listed is one plan of a list, in the namespace that stores it: the destination's namespace, or that of
 // the orchestrator.
 type Listed struct {
+	APIVersion  string     `json:"apiVersion"`
+	Kind        string     `json:"kind"`
 	Name        string     `json:"name"`
 	Namespace   string     `json:"namespace"`
 	State       string     `json:"state"`
@@ -32,6 +35,10 @@ type Listed struct {
 	ReasonID reasons.ID `json:"reasonID,omitempty"`
 	// Holder is the process that carries the plan out now.
 	Holder string `json:"holder,omitempty"`
+	// Moved is how many of the Ordinals are on the destination, by the journal, and Begun when the first process began.
+	Moved    int32        `json:"moved"`
+	Ordinals int32        `json:"ordinals,omitempty"`
+	Begun    *metav1.Time `json:"begun,omitempty"`
 	// MaxUnavailable is d.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
 }
@@ -82,13 +89,14 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 
 // describe reads one plan, and its journal from the same namespace.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Entry {
-	out := Entry{Listed: Listed{Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}}
+	out := Entry{Listed: Listed{APIVersion: plans.APIVersion, Kind: "PlanSummary", Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}}
 	var err error
 	if out.Plan, err = planIn(cm); err != nil {
 		out.Reason = err.Error()
 		return out
 	}
 	out.Source, out.Destination, out.MaxUnavailable = &out.Plan.Source, &out.Plan.Destination, strconv.Itoa(int(out.Plan.MaxUnavailable))
+	out.Ordinals = out.Plan.Count
 	store := NewStore(home, cm.Namespace, out.Name)
 	holder, err := store.Holder(ctx, now)
 	if err != nil {
@@ -102,6 +110,8 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	}
 	out.Journal, out.State, out.Holder = j, State(out.Plan, j, holder), holder
 	out.ReasonID, _ = j.Why()
+	out.Moved, _ = j.Places(out.Plan)
+	out.Begun = j.Timeline.Begun
 	return out
 }
 

@@ -62,11 +62,15 @@ type ErrNoPlan struct {
 }
 
 func (e ErrNoPlan) Error() string {
+	at := ""
 	if e.Context != "" {
-		return fmt.Sprintf("there is no plan %s in namespace %s of %s; `stsmigrate get -A --context %s` lists the plans there, and --context and -n name another place to look", e.Name.Name, e.Name.Namespace, e.Context, e.Context)
+		at = " of " + e.Context
 	}
-	return fmt.Sprintf("there is no plan %s in namespace %s; `stsmigrate get -A` lists the plans of a cluster", e.Name.Name, e.Name.Namespace)
+	return fmt.Sprintf("there is no plan %s in namespace %s%s; %s", e.Name.Name, e.Name.Namespace, at, Kept)
 }
+
+// Kept says where plans are kept, to a user who has looked elsewhere.
+const Kept = "plans are kept on the side of their destination, or of their orchestrator: name that with --context and -n, or with --home-context and --home-namespace; `stsmigrate get -A --context DESTINATION` lists the plans of a cluster"
 
 // ReasonID implements reasons.Reasoned.
 func (e ErrNoPlan) ReasonID() reasons.ID { return reasons.NoPlan }

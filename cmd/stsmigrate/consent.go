@@ -37,7 +37,7 @@ orchestrator creates volumes of there, each for one claim. Where the component p
 it may create no others. It is for the administrator of the cluster, who knows whose the disks are:
 
   stsmigrate consent --cluster --plan web.yaml --side destination | kubectl --context west apply --server-side -f -`,
-		Args: cobra.NoArgs,
+		Args: program.NoArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				if cluster {

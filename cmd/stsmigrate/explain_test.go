@@ -22,8 +22,8 @@ func TestReasonsAndChecksAreExplainedWithoutAnyCluster(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"explain", "ordinalschanged"}, []string{"OrdinalsChanged\n", "What is unchanged:", "1. kubectl", "stsmigrate resume PLAN"}},
-		{[]string{"explain", "csi-driver"}, []string{"csi-driver (check, Storage)", "Why:\n  Of most drivers", "--ignore csi-driver", "More: docs/drivers.md"}},
+		{[]string{"explain", "ordinalschanged"}, []string{"OrdinalsChanged\n", "What is unchanged:", "1. kubectl", "stsmigrate resume PLAN", "On the web: https://github.com/stsmigrate/stsmigrate/blob/main/docs/reasons.md#ordinalschanged\n"}},
+		{[]string{"explain", "csi-driver"}, []string{"csi-driver (check, Storage)", "Why:\n  Of most drivers", "--ignore csi-driver", "More: docs/drivers.md", "/docs/checks.md#csi-driver\n"}},
 		{[]string{"explain"}, []string{"PodNotReady", "name-free"}},
 		{[]string{"explain", "Paused", "-o", "json"}, []string{`"id": "Paused"`, `"unchanged":`}},
 	} {
@@ -33,6 +33,9 @@ func TestReasonsAndChecksAreExplainedWithoutAnyCluster(t *testing.T) {
 				t.Errorf("%v: exit code %d, expected %q in:\n%s%s", c.args, code, want, out, errs)
 			}
 		}
+	}
+	if code, out, errs := said(t, "explain", "csi-drivr"); code != 1 || out != "" || !strings.Contains(errs, "(did you mean csi-driver?)") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	if code, out, errs := said(t, "explain", "mounted"); code != 1 || out != "" || !strings.Contains(errs, "did you mean ClaimMounted") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

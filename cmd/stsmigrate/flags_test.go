@@ -76,6 +76,18 @@ func TestTheVersionIsADocumentToo(t *testing.T) {
 	}
 }
 
+// A group of commands prints its help without one of them, and each of its shells has a completion.
+func TestGroupsOfCommands(t *testing.T) {
+	for args, want := range map[string]string{"rollout": "Usage:\n  stsmigrate rollout [command]\n", "completion": "stsmigrate completion [command]\n", "completion bash": "bash completion"} {
+		if code, out, errs := said(t, strings.Fields(args)...); code != 0 || errs != "" || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, %q, expected %q in %.300q", args, code, errs, want, out)
+		}
+	}
+	if got := command(t, "plan", "web", "--ignore", "csi-drivr"); got.code != exitError || !strings.HasSuffix(got.errOut, "; did you mean csi-driver?\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A number that cannot be meant is refused before any cluster is asked.
 func TestMaxUnavailableIsReadBeforeTheNetwork(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/does/not/exist")
@@ -88,8 +100,15 @@ func TestMaxUnavailableIsReadBeforeTheNetwork(t *testing.T) {
 
 func TestACommandThatIsNotUnderstoodIsAnsweredWithWhatToType(t *testing.T) {
 	for args, want := range map[string]string{
-		"aply web":         `error: unknown command "aply" for "stsmigrate"; did you mean apply?`,
-		"rbac --user anna": "error: name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one",
+		"aply web":                       `error: unknown command "aply" for "stsmigrate"; did you mean apply?`,
+		"rollout statu web":              "error: unknown command \"statu\" for \"stsmigrate rollout\"; did you mean status? See `stsmigrate rollout --help`",
+		"rollout frob":                   "error: unknown command \"frob\" for \"stsmigrate rollout\"; it has history, pause, restart, resume, status, undo. See `stsmigrate rollout --help`",
+		"completion bsh":                 "error: unknown command \"bsh\" for \"stsmigrate completion\"; did you mean bash? See `stsmigrate completion --help`",
+		"get web":                        "error: stsmigrate get lists plans, and takes none of their names: `stsmigrate status web` shows one plan",
+		"version now":                    "error: stsmigrate version takes no argument, and got now: stsmigrate version --help shows how",
+		"get -o jsn":                     "error: -o jsn: expected wide, name, json, yaml, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADER:.FIELD,... instead of text; did you mean json?",
+		"plan web --show-writes -o json": "error: --show-writes belongs to the text of a plan, and -o json prints the plan itself, as apply reads it: leave one of them out",
+		"rbac --user anna":               "error: name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one",
 	} {
 		if code, out, errs := said(t, strings.Fields(args)...); code != 1 || out != "" || strings.TrimSpace(errs) != want {
 			t.Errorf("%s: exit code %d, expected %q, got %q %q", args, code, want, out, errs)

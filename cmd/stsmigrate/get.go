@@ -2,18 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
-	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) getCommand() *cobra.Command {
 	var all, watch bool
 	cmd := &cobra.Command{
-		Use: "get", Short: "List the plans of a namespace", Args: cobra.NoArgs,
+		Use: "get", Short: "List the plans of a namespace", Args: program.NoArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.get(cmd.Context(), all, watch) },
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the plans of all namespaces")
@@ -38,21 +40,21 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 	if err != nil {
 		return err
 	}
-	names := []string{}
-	for _, l := range list {
-		names = append(names, "plan/"+l.Name)
+	one := func(l records.Listed) error {
+		if a.output == "json" {
+			return json.NewEncoder(a.Out).Encode(l) // one line
+		}
+		return a.show(live.RowDocument(l, a.now()))
 	}
-	err = a.show(output.Document{
-		Value: output.List("Plan", list), Names: names,
-		Text: func() string { return live.List(list, namespace, false) }, Wide: func() string { return live.List(list, namespace, true) },
-	})
+	if !watch || a.output != "json" {
+		err = a.show(live.ListDocument(list, home.Name(), namespace, a.now()))
+	} else {
+		for _, l := range list {
+			err = errors.Join(err, one(l))
+		}
+	}
 	if err != nil || !watch {
 		return err
 	}
-	return live.WatchList(ctx, home, namespace, list, a.now, a.complain, func(l records.Listed) error {
-		return a.show(output.Document{
-			Value: l, Names: []string{"plan/" + l.Name},
-			Text: func() string { return live.Row(l, false) }, Wide: func() string { return live.Row(l, true) },
-		})
-	})
+	return live.WatchList(ctx, home, namespace, list, a.now, a.complain, one)
 }

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // A plan that cannot be read is listed as a row and is no error.
@@ -26,7 +32,7 @@ func TestGetListsWhatItCannotRead(t *testing.T) {
 		rows = append(rows, oneLine(line))
 	}
 	want := []string{
-		"NAMESPACE NAME STATE SOURCE DESTINATION", "mall db Unreadable ? ?", "stsmigrate web Planned shop/web in home mall/web in home",
+		"NAMESPACE NAME STATE PROGRESS AGE SOURCE DESTINATION", "mall db Unreadable ? - ? ?", "stsmigrate web Planned 0 of 3 - shop/web in home mall/web in home",
 		`mall/db: ConfigMap mall/stsmigrate-db: the Plan is of version "stsmigrate.dev/v99", this program reads "` + plans.APIVersion + `": use the stsmigrate that made it`,
 	}
 	if got.code != exitDone || strings.Join(rows, "\n") != strings.Join(want, "\n") {
@@ -39,9 +45,71 @@ func TestGetListsWhatItCannotRead(t *testing.T) {
 
 func TestGetSaysWhereThereAreNoPlans(t *testing.T) {
 	_, config := serve(t, []string{"home"})
-	for _, c := range []struct{ flag, want string }{{"-A", "no plans in any namespace\n"}, {"-nmall", "no plans in namespace \"mall\"\n"}} {
-		if got := command(t, "get", c.flag, "--kubeconfig", config); got.code != exitDone || got.out != c.want {
+	for _, c := range []struct{ flag, want string }{{"-A", "no plans in any namespace of context home; plans are kept on "}, {"-nmall", "no plans in namespace \"mall\" of context home; plans are kept on the side of their destination"}} {
+		if got := command(t, "get", c.flag, "--kubeconfig", config); got.code != exitDone || !strings.HasPrefix(got.out, c.want) || !strings.Contains(got.out, "with --home-context") {
 			t.Errorf("%s: %+v, expected %q", c.flag, got, c.want)
+		}
+	}
+}
+
+// How far a plan is, and since when it is under way.
+func TestGetSaysHowFarAPlanIs(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	keep(t, on, "mall", func(j *journal.Journal) {
+		j.Epoch, j.Outcome, j.Leg.Lowest = 1, plans.Split, 1
+		j.Begun, j.Done = 1+3+2*8, 1+3+2*8
+		j.Timeline.Begun = &metav1.Time{Time: time.Now().Add(-3 * time.Hour)}
+	})
+	for _, form := range [][]string{nil, {"-o", "wide"}} {
+		got := command(t, append([]string{"get", "-n", "mall", "--kubeconfig", config}, form...)...)
+		if !strings.Contains(oneLine(got.out), "mall web Split 2 of 3 3h shop/web in home") {
+			t.Errorf("%v: %+v", form, got)
+		}
+	}
+	got := command(t, "get", "-n", "mall", "--kubeconfig", config, "-o", "jsonpath={.items[0].moved}/{.items[0].ordinals} {.items[0].begun} {.items[0].kind}")
+	if !strings.HasPrefix(got.out, "2/3 20") || !strings.HasSuffix(got.out, "Z PlanSummary") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A list that is watched has a line for each ordinal that arrives. As JSON, each line is an object that says what it is.
+func TestAWatchedListShowsProgress(t *testing.T) {
+	for form, want := range map[string][2]string{
+		"": {"mall web Stopped 0 of 3 -", "mall web Stopped 1 of 3 -"}, "json": {`"kind":"PlanSummary"`, `"moved":1`},
+	} {
+		on, config := serve(t, []string{"home"})
+		p := keep(t, on, "mall", func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 })
+		out, in := io.Pipe()
+		a := &app{IOStreams: genericiooptions.IOStreams{Out: in, ErrOut: io.Discard}, now: time.Now}
+		ctx, cancel := context.WithCancel(t.Context())
+		root := a.command("stsmigrate")
+		root.SetArgs([]string{"get", "-w", "-n", "mall", "--kubeconfig", config, "-o", form})
+		over := make(chan error, 1)
+		go func() { over <- root.ExecuteContext(ctx); _ = in.Close() }()
+		lines := bufio.NewScanner(out)
+		next := func(want string) {
+			for lines.Scan() {
+				if form == "json" && !strings.HasPrefix(lines.Text(), `{"apiVersion":"`+plans.APIVersion+`","kind":"PlanSummary","name":"web"`) {
+					t.Errorf("no object of a kind: %s", lines.Text())
+				}
+				if strings.Contains(oneLine(lines.Text()), want) {
+					return
+				}
+			}
+			t.Errorf("%q: there is no line with %q", form, want)
+		}
+		next(want[0])
+		err := records.NewStore(on, "mall", "web").Change(t.Context(), p, func(j *journal.Journal) error {
+			j.Begun, j.Done = 1+3+8, 1+3+8 // Freeze, Protect for each ordinal, and the wave of web-2
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(want[1])
+		cancel()
+		if err := <-over; !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 	}
 }

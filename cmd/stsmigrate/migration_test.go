@@ -51,8 +51,12 @@ func TestApplyContinuesThePlanOfAMigration(t *testing.T) {
 
 // A dry run asks nothing, writes nothing, and says so.
 func TestADryRunOnTheClientStopsBeforeTheFirstWrite(t *testing.T) {
+	order := map[string]string{
+		"abort":    "abort of plan web would do this, in this order: 1. stop web-1, start web-1: from mall/web in home to shop/web in home, as far as it has left 2. stop web-2, start web-2: from mall/web in home to shop/web in home 3. delete StatefulSet mall/web on the destination: it has no ordinals and no pods 4. ",
+		"finalize": "finalize of plan web would do this, in this order: 1. delete StatefulSet shop/web on the source: it has no ordinals and no pods 2. ",
+	}
 	for verb, change := range map[string]func(*journal.Journal){
-		"abort": func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 }, "resume": func(j *journal.Journal) { j.Epoch, j.Begun, j.Paused = 1, 1, true },
+		"abort": func(j *journal.Journal) { j.Epoch, j.Begun, j.Done = 1, 1+3+8+2, 1+3+8+1 }, "resume": func(j *journal.Journal) { j.Epoch, j.Begun, j.Paused = 1, 1, true },
 		"finalize": func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved },
 	} {
 		on, config := serve(t, []string{"home"})
@@ -64,6 +68,9 @@ func TestADryRunOnTheClientStopsBeforeTheFirstWrite(t *testing.T) {
 		got := command(t, verb, "web", "-n", "mall", "--kubeconfig", config, "--dry-run=client")
 		if got.code != exitDone || !strings.Contains(got.errOut, "dry run: nothing was written") || !strings.Contains(got.out, "plan web") {
 			t.Errorf("%s: %+v", verb, got)
+		}
+		if !strings.HasPrefix(oneLine(got.out), order[verb]) || order[verb] != "" && strings.Contains(got.out, "?") {
+			t.Errorf("%s: expected %q in\n%s", verb, order[verb], got.out)
 		}
 		after, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p)
 		if err != nil || after.Epoch != before.Epoch || after.Paused != before.Paused || after.Leg != before.Leg {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +31,8 @@ func (a *app) planCommand() *cobra.Command {
   stsmigrate plan -f migration.yaml`,
 		Args: program.OptionalArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"none", "client", "server"}, a.dryRun) {
-				return fmt.Errorf("--dry-run=%s: expected one of none, client, server", a.dryRun)
+			if err := f.Check(a.dryRun, a.output); err != nil {
+				return err
 			}
 			return a.makePlan(cmd.Context(), f, args)
 		},
@@ -126,8 +125,8 @@ func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans
 	if err := a.knownOutput(); err != nil {
 		return nil, nil, nil, err
 	}
-	if f.Ignore, err = preflight.Ignorable(f.Ignore); err != nil {
-		return nil, nil, nil, fmt.Errorf("--ignore: %w", err)
+	if err := f.Ignorable(); err != nil {
+		return nil, nil, nil, err
 	}
 	source, destination, err := a.reach.Both()
 	if err != nil {

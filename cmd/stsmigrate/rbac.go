@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -42,7 +43,7 @@ source. For one side alone:
 
   stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -
   stsmigrate rbac --plan web.yaml --user anna --group storage-admins`,
-		Args: cobra.NoArgs,
+		Args: program.NoArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			namespace, name := plans.SetOf(account)
 			if namespace == "" || name == "" {

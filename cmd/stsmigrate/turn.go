@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
 // turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called
@@ -35,6 +36,10 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 			}
 			if err := engine.Redirect(t.Plan, j, direction); err != nil {
 				return err
+			}
+			if a.dryRun == "client" {
+				fmt.Fprint(a.Out, preview.RenderTurn(t.Plan, j.Leg, j.Done+1))
+				return exitCode{code: exitDone, message: "dry run: nothing was written"}
 			}
 			if err := a.confirm(fmt.Sprintf(question, t.Plan.Name, t.Plan.Source)); err != nil {
 				return err

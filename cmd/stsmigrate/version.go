@@ -9,7 +9,7 @@ import (
 
 func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version, what it was made from, and the version of the plans that it writes", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version, what it was made from, and the version of the plans that it writes", Args: program.NoArgument,
 		RunE: func(*cobra.Command, []string) error {
 			return a.print(program.Built("stsmigrate", version, plans.APIVersion), aboutText)
 		},

@@ -13,7 +13,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -23,11 +22,12 @@ func (a *app) waitCommand() *cobra.Command {
 		Use: "wait PLAN", Short: "Wait until a plan is in a state", Args: program.OneArgument,
 		Long: `Wait until a plan is in one of the states of --for, and print that state.
 
-It writes nothing, and the plan continues whether it is waited for or not. It ends before
-the plan is there with 4 if the plan is blocked, with 5 if it was aborted, and with 6 after
---timeout.`,
+It writes nothing, and does not influence the plan. It ends before the plan is there with 4 if
+the plan is blocked, paused or split and does not continue by itself, with 5 if it was aborted,
+and with 6 after --timeout.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := live.KnownStates(want); err != nil {
+			want, err := live.KnownStates(want)
+			if err != nil {
 				return err
 			}
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
@@ -50,35 +50,21 @@ func (a *app) wait(ctx context.Context, t *reach.Target, want []string, timeout 
 		timer := time.AfterFunc(timeout, func() { close(late) })
 		defer timer.Stop()
 	}
-	last, verdict := &engine.View{State: "not read"}, live.NotYet
+	last, verdict := live.Status{View: &engine.View{State: "not read"}}, live.NotYet
 	err := a.source(t).Feed(ctx, late, a.complain).Follow(ctx, func(st live.Status) bool {
-		if st.View.State != last.State {
+		if st.View.State != last.View.State {
 			fmt.Fprintf(a.ErrOut, "%s  plan %s: %s\n", a.now().UTC().Format(time.RFC3339), t.Plan.Name, st.View.State)
 		}
-		last = st.View
-		verdict = live.Judge(want, last)
+		last, verdict = st, live.Judge(want, st.View)
 		return verdict != live.NotYet
 	})
 	if err != nil && !errors.Is(err, live.ErrLeft) {
 		return err
 	}
-	return a.waited(t, last, verdict, want, timeout)
-}
-
-// waited reports how a wait has ended.
-func (a *app) waited(t *reach.Target, v *engine.View, verdict live.Verdict, want []string, timeout time.Duration) error {
-	switch verdict {
-	case live.Reached:
-		fmt.Fprintln(a.Out, v.State)
+	if verdict == live.Reached {
+		fmt.Fprintln(a.Out, last.View.State)
 		return nil
-	case live.NeedsUser:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("plan %s is blocked: %s\nNext: %s", t.Plan.Name, reasons.Tagged(v.ReasonID, v.Reason), v.Next)}
-	case live.TurnedBack:
-		return exitCode{code: exitAborted, message: fmt.Sprintf("plan %s was aborted", t.Plan.Name)}
-	case live.Over:
-		return fmt.Errorf("plan %s is %s, and will not be %s any more", t.Plan.Name, v.State, strings.Join(want, " or "))
-	case live.NotYet:
 	}
-	return exitCode{code: exitTimeout, message: fmt.Sprintf("plan %s is %s, and not %s within %s. It continues whether it is waited for or not; to see it: %s",
-		t.Plan.Name, v.State, strings.Join(want, " or "), timeout, t.Command("status"))}
+	code := map[live.Verdict]int{live.NeedsUser: exitBlocked, live.TurnedBack: exitAborted, live.Over: exitError, live.NotYet: exitTimeout}[verdict]
+	return exitCode{code: code, message: live.Unreached(t, last, verdict, want, timeout)}
 }

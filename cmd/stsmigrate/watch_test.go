@@ -21,7 +21,8 @@ func atRest() map[string]struct {
 		status, end int
 	}{
 		"blocked":   {func(j *journal.Journal) { j.Epoch = 1; j.Block(reasons.OrdinalsChanged, "replicas is 5, expected 3") }, "Blocked", exitBlocked, exitBlocked},
-		"paused":    {func(j *journal.Journal) { j.Epoch, j.Paused = 1, true }, "Paused", exitDone, exitTimeout},
+		"paused":    {func(j *journal.Journal) { j.Epoch, j.Paused = 1, true }, "Paused", exitDone, exitBlocked},
+		"split":     {func(j *journal.Journal) { j.Epoch, j.Outcome, j.Leg.Lowest = 1, plans.Split, 1 }, "Split", exitDone, exitBlocked},
 		"moved":     {func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved }, "Moved", exitDone, exitDone},
 		"aborted":   {func(j *journal.Journal) { ended(j, plans.Abort) }, "Aborted", exitAborted, exitAborted},
 		"finalized": {func(j *journal.Journal) { ended(j, plans.Finalize) }, "Finalized", exitDone, exitDone},
@@ -80,7 +81,33 @@ func TestWaitsThatCannotSucceed(t *testing.T) {
 	if got := command(t, "wait", "web", "--for", "Done", "--kubeconfig", "/nowhere"); got.code != exitError || !strings.Contains(got.errOut, "--for Done: expected one of Moved, ") {
 		t.Errorf("%+v", got)
 	}
+	if got := command(t, "wait", "web", "--for", "movd", "--kubeconfig", "/nowhere"); !strings.Contains(got.errOut, "; did you mean Moved?") {
+		t.Errorf("%+v", got)
+	}
 	if got := command(t, "status", "web", "-w", "--events", "xml", "-n", "mall", "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, "--events xml: expected json or text") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Each sentence of a wait that ends too early is true for the state in which the plan is.
+func TestAWaitSaysWhetherThePlanContinues(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*journal.Journal)
+		args   string
+		code   int
+		want   string
+	}{
+		"paused":        {func(j *journal.Journal) { j.Epoch, j.Paused = 1, true }, "", exitBlocked, "plan web is paused, and does not continue by itself\nNext: `stsmigrate resume web -n mall"},
+		"paused midway": {func(j *journal.Journal) { j.Epoch, j.Begun, j.Done, j.Paused, j.Resting = 1, 4, 4, true, true }, "", exitBlocked, "plan web is paused before web-2, and does not continue by itself\nNext: `stsmigrate resume web -n mall"},
+		"split":         {func(j *journal.Journal) { j.Epoch, j.Outcome, j.Leg.Lowest = 1, plans.Split, 1 }, "", exitBlocked, "has the ordinals from 1 upwards\nNext: `stsmigrate resume web -n mall"},
+		"not begun":     {func(*journal.Journal) {}, "--timeout=400ms", exitTimeout, "plan web is Planned, and not Moved within 400ms. No process carries it out now. Next: `stsmigrate apply web"},
+		"not finalized": {func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved }, "--for=finalized --timeout=400ms", exitTimeout, "No process carries it out now. Next: `stsmigrate finalize web"},
+	} {
+		on, config := serve(t, []string{"home"})
+		keep(t, on, "mall", c.change)
+		got := command(t, append([]string{"wait", "web", "-n", "mall", "--kubeconfig", config}, strings.Fields(c.args)...)...)
+		if got.code != c.code || !strings.Contains(got.errOut, c.want) || strings.Contains(got.errOut, "whether it is waited for") {
+			t.Errorf("%s: ended with %d, expected %d and %q:\n%s%s", name, got.code, c.code, c.want, got.out, got.errOut)
+		}
 	}
 }

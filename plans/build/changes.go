@@ -14,7 +14,7 @@ import (
 )
 
 // Changes lists the fields in which the destination's set differs from the source's, one line of
-// "field = value" for each.
+// "field: old -> new" for each.
 func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
 	var forms [2]map[string]any
 	for i, set := range []*appsv1.StatefulSet{bare(source, destined.Namespace), destined} {
@@ -57,7 +57,7 @@ func differences(path string, before, after any) []string {
 	}
 	was, is, fields := members(before, after)
 	if !fields {
-		return []string{strings.TrimPrefix(path, ".") + " = " + text(after)}
+		return []string{strings.TrimPrefix(path, ".") + ": " + text(before) + " -> " + text(after)}
 	}
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(union(was, is))) {

@@ -62,11 +62,11 @@ func TestPatchesChangeTheDestination(t *testing.T) {
 	}{
 		"the image of one container": {
 			[]string{"spec: {template: {spec: {containers: [{name: web, image: west.example/web:1}]}}}"},
-			[]string{"spec.template.spec.containers[web].image = west.example/web:1"},
+			[]string{"spec.template.spec.containers[web].image: east.example/web:1 -> west.example/web:1"},
 		},
 		"as kustomize wants it, with what is there already": {
 			[]string{"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web, namespace: mall, labels: {cluster: west}}\nspec: {serviceName: web}"},
-			[]string{"metadata.labels.cluster = west"},
+			[]string{"metadata.labels.cluster: (none) -> west"},
 		},
 		"where pods run, and one variable less": {
 			[]string{`
@@ -81,27 +81,27 @@ spec:
       containers: [{name: web, env: [{name: MODE, $patch: delete}, {name: REGION, value: west}], resources: {requests: {cpu: 100m}}}]
 `},
 			[]string{
-				"spec.template.metadata.annotations[example.com/zone] = w1",
-				"spec.template.spec.containers[web].env[MODE] = (none)",
-				"spec.template.spec.containers[web].env[REGION].value = west",
-				"spec.template.spec.containers[web].resources.requests.cpu = 100m",
-				"spec.template.spec.imagePullSecrets[west].name = west",
-				"spec.template.spec.nodeSelector.zone = west",
-				"spec.template.spec.priorityClassName = high",
-				`spec.template.spec.tolerations = [{"key":"dedicated","operator":"Exists"}]`,
+				"spec.template.metadata.annotations[example.com/zone]: (none) -> w1",
+				`spec.template.spec.containers[web].env[MODE]: {"name":"MODE","value":"fast"} -> (none)`,
+				"spec.template.spec.containers[web].env[REGION].value: east -> west",
+				"spec.template.spec.containers[web].resources.requests.cpu: (none) -> 100m",
+				"spec.template.spec.imagePullSecrets[west].name: (none) -> west",
+				"spec.template.spec.nodeSelector.zone: (none) -> west",
+				"spec.template.spec.priorityClassName: (none) -> high",
+				`spec.template.spec.tolerations: (none) -> [{"key":"dedicated","operator":"Exists"}]`,
 			},
 		},
 		"the class of one claim template": {
 			[]string{"spec: {volumeClaimTemplates: [{metadata: {name: logs}, spec: {storageClassName: cold}}]}"},
-			[]string{"spec.volumeClaimTemplates[logs].spec.storageClassName = cold"},
+			[]string{"spec.volumeClaimTemplates[logs].spec.storageClassName: fast -> cold"},
 		},
 		"a JSON patch": {
 			[]string{"- {op: test, path: /spec/template/spec/containers/0/name, value: web}\n- {op: replace, path: /spec/template/spec/containers/0/image, value: west.example/web:1}"},
-			[]string{"spec.template.spec.containers[web].image = west.example/web:1"},
+			[]string{"spec.template.spec.containers[web].image: east.example/web:1 -> west.example/web:1"},
 		},
 		"several, and several documents, the last one wins": {
 			[]string{"spec: {minReadySeconds: 1}\n---\nspec: {minReadySeconds: 2}\n", `[{"op":"replace","path":"/spec/minReadySeconds","value":3}]`},
-			[]string{"spec.minReadySeconds = 3"},
+			[]string{"spec.minReadySeconds: (none) -> 3"},
 		},
 		"what is so already": {[]string{"spec: {replicas: 3, ordinals: {start: 2}}"}, nil},
 		"comments only":      {[]string{"# nothing\n"}, nil},
@@ -221,7 +221,7 @@ func TestRenderSaysWhatIsPatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"patched      spec.template.spec.nodeSelector.zone = west\n",
+		"patched      spec.template.spec.nodeSelector.zone: (none) -> west\n",
 		"copied       ConfigMap/web, if it is absent",
 		"required     Secret/tls, which must already exist on the destination (made by Certificate web of cert-manager)\n",
 	} {

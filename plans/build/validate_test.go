@@ -70,7 +70,7 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		"a negative start":                 {func(in *build.Inputs) { in.Set = planstest.Set(-1, 3) }, func(p *plans.Plan) { p.Start = -1 }, "begins with ordinal -1"},
 		"an end beyond all numbers":        {func(in *build.Inputs) { in.Set = planstest.Set(math.MaxInt32-2, 3) }, func(p *plans.Plan) { p.Start = math.MaxInt32 - 2 }, "begins with ordinal 2147483645"},
 		"no budget":                        {func(in *build.Inputs) { in.MaxUnavailable = 0 }, func(p *plans.Plan) { p.MaxUnavailable = 0 }, "the budget is 0"},
-		"a window over the budget":         {func(in *build.Inputs) { in.Window = 2 }, func(p *plans.Plan) { p.Window = 2 }, "window 2: expected 1 to 1"},
+		"a window over the budget":         {func(in *build.Inputs) { in.Window = 2 }, func(p *plans.Plan) { p.Window = 2 }, "window 2: expected 1 to 1 ordinals per wave, since all ordinals of a wave are unavailable together and at most 1 may be: give another --window"},
 		"a window over all bounds":         {func(in *build.Inputs) { in.Window, in.MaxUnavailable = 65, 70 }, func(p *plans.Plan) { p.Window, p.MaxUnavailable = 65, 70 }, "window 65: expected 1 to 64"},
 		"a negative window":                {func(in *build.Inputs) { in.Window = -1 }, func(p *plans.Plan) { p.Window = -1 }, "window -1"},
 		"a gate of no kind":                pair("it has 0 of exec, httpGet and job")(gates(planstest.Asked(func(g *plans.Gate) { g.Exec = nil }))),

@@ -121,8 +121,8 @@ func Misstated() map[string]Misstatement {
 		"an honest plan": {func(*plans.Plan) {}, ""},
 		"another patch": {func(p *plans.Plan) {
 			p.Patches = []plans.Patch{{Patch: "spec: {template: {spec: {serviceAccountName: admin}}}"}}
-		}, "but they change spec.template.spec.serviceAccountName = admin"},
-		"one more":            {func(p *plans.Plan) { p.Patches = append(p.Patches, plans.Patch{Patch: "metadata: {labels: {z: z}}"}) }, "metadata.labels.z = z"},
+		}, "but they change spec.template.spec.serviceAccountName: (none) -> admin"},
+		"one more":            {func(p *plans.Plan) { p.Patches = append(p.Patches, plans.Patch{Patch: "metadata: {labels: {z: z}}"}) }, "metadata.labels.z: (none) -> z"},
 		"nothing said":        {func(p *plans.Plan) { p.Changes = nil }, "it records that its patches change nothing, but they change metadata.labels"},
 		"nothing done":        {func(p *plans.Plan) { p.Patches = nil }, "but they change nothing"},
 		"a patch that is not": {func(p *plans.Plan) { p.Patches = []plans.Patch{{Patch: "spec: {replicas: 9}"}} }, "it changes spec.replicas"},

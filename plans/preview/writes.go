@@ -405,3 +405,41 @@ func total(all []Write) (n int) {
 	}
 	return n
 }
+
+// RenderTurn lists what a leg does from a step on, in its order, for the user who asks for another direction: a line for
+// each wave, then the writes that end the plan.
+func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
+	w, lines := writer{p: p, leg: l}, []string{}
+	add := func(line string) {
+		if n := len(lines); n == 0 || lines[n-1] != line { // a wave has several steps
+			lines = append(lines, line)
+		}
+	}
+	for seq := from; ; seq++ {
+		step, more := p.Step(l, seq)
+		switch {
+		case !more:
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s of plan %s would do this, in this order:\n", strings.ToLower(string(l.Direction)), p.Name)
+			for k, line := range lines {
+				fmt.Fprintf(&b, "%3d. %s\n", k+1, line)
+			}
+			if l.Direction == plans.Finalize {
+				b.WriteString("There is no way back.\n")
+			}
+			return b.String()
+		case step.Moves():
+			line := fmt.Sprintf("%s: from %s to %s", story(p, step.Ordinals), p.On(step.From), p.On(step.To()))
+			if l.Direction == plans.Abort && step.Ordinals.Start == l.Lowest {
+				line += ", as far as it has left"
+			}
+			add(line)
+		case step.Op == plans.Settle && len(p.Moved()) > 0:
+			add("patch the volumes and claims of each ordinal: marks off, its own reclaim policy")
+		case step.Op != plans.Settle:
+			for _, one := range w.of(step) {
+				add(fmt.Sprintf("%s %s %s on the %s: %s", one.Verb, one.Kind, one.object(), one.Side, one.What))
+			}
+		}
+	}
+}

@@ -61,6 +61,36 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.Ignore, "ignore", nil, "continue in spite of the findings of these checks; the plan records this (repeatable, or a comma list; only checks that can be ignored)")
 }
 
+// Check returns an error for flags of a plan that exclude one another, or that have no meaning.
+func (f *Flags) Check(dryRun, output string) error {
+	switch {
+	case !slices.Contains([]string{"none", "client", "server"}, dryRun):
+		return fmt.Errorf("--dry-run=%s: expected one of none, client, server", dryRun)
+	case f.Writes && output != "" && output != "wide":
+		return fmt.Errorf("--show-writes belongs to the text of a plan, and -o %s prints the plan itself, as apply reads it: leave one of them out", output)
+	}
+	return nil
+}
+
+// Ignorable returns an error if the findings of a check cannot be ignored that the user ignores.
+func (f *Flags) Ignorable() error {
+	names, err := preflight.Ignorable(f.Ignore)
+	if err == nil {
+		f.Ignore = names
+		return nil
+	}
+	var known []string
+	for _, d := range preflight.Described() {
+		known = append(known, d.Name)
+	}
+	for _, n := range f.Ignore {
+		if !slices.Contains(known, n) {
+			return fmt.Errorf("--ignore: %w%s", err, program.DidYouMean(n, known))
+		}
+	}
+	return fmt.Errorf("--ignore: %w", err)
+}
+
 // Request returns the set to move. A Migration file fills in the flags that the user did not give.
 func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, err error) {
 	if f.unavailable != "" {

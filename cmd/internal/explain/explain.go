@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -67,10 +68,13 @@ func (e Everything) Names() []string {
 	return out
 }
 
-// alike returns the names that contain the word, as a question, or "".
+// alike returns the names that contain the word, or else the one that is spelled most like it, as a question, or "".
 func (e Everything) alike(word string) string {
 	word = strings.ToLower(word)
 	out := slices.DeleteFunc(e.Names(), func(name string) bool { return !strings.Contains(strings.ToLower(name), word) })
+	if near := program.Closest(word, e.Names()); len(out) == 0 && near != "" {
+		out = []string{near}
+	}
 	if len(out) == 0 {
 		return ""
 	}
@@ -95,6 +99,7 @@ func (d Check) Text() string {
 	if d.More != "" {
 		b.WriteString("More: " + d.More + "\n")
 	}
+	b.WriteString("On the web: " + reasons.CheckPage(d.Name) + "\n")
 	return b.String()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // more is the command that explains a check, wherever the program was installed from.
@@ -17,7 +18,7 @@ const more = "to read more: stsmigrate explain "
 
 // Text formats findings in groups, in the order of the catalogue. Each begins a line of its own, wrapped at the width;
 // the commands of its remedy are not wrapped, because they are copied. The last finding of each check is followed
-// by the command that explains the check.
+// by the command that explains the check, and by the address of the page that does.
 func Text(found []check.Finding, width int) string {
 	var b strings.Builder
 	group, rest := "", slices.Clone(found)
@@ -35,7 +36,7 @@ func Text(found []check.Finding, width int) string {
 			one(&b, f, width)
 		}
 		if d.Wants != "" {
-			fmt.Fprintf(&b, "       %s%s\n", more, d.Name)
+			fmt.Fprintf(&b, "       %s%s\n       %s\n", more, d.Name, reasons.CheckPage(d.Name))
 		}
 	}
 	return b.String()
@@ -116,7 +117,7 @@ func Table(r *preflight.Report, width int) string {
 		if has {
 			fmt.Fprintf(&b, "      %s\n", strings.ReplaceAll(commands, "\n", "\n      "))
 		}
-		fmt.Fprintf(&b, "  %s%s\n", more, f.Check)
+		fmt.Fprintf(&b, "  %s%s\n  %s\n", more, f.Check, reasons.CheckPage(f.Check))
 	}
 	return b.String()
 }

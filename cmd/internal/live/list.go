@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -44,7 +46,7 @@ func Changed(before, after []records.Listed) []records.Listed {
 	}
 	for _, l := range after {
 		key := l.Namespace + "/" + l.Name
-		if old, known := was[key]; !known || old.State != l.State || old.Reason != l.Reason {
+		if old, known := was[key]; !known || old.State != l.State || old.Reason != l.Reason || old.Moved != l.Moved {
 			out = append(out, l)
 		}
 		delete(was, key)
@@ -58,20 +60,40 @@ func Changed(before, after []records.Listed) []records.Listed {
 	return out
 }
 
-// List formats a list of plans as text. Below it are the reasons why some cannot be read.
-func List(list []records.Listed, namespace string, wide bool) string {
+// ListDocument returns a list of plans as a document.
+func ListDocument(list []records.Listed, where, namespace string, now time.Time) output.Document {
+	d := output.Document{
+		Value: output.List("Plan", list), Names: []string{},
+		Text: func() string { return List(list, where, namespace, now, false) }, Wide: func() string { return List(list, where, namespace, now, true) },
+	}
+	for _, l := range list {
+		d.Names = append(d.Names, "plan/"+l.Name)
+	}
+	return d
+}
+
+// RowDocument returns one plan of a list that is watched as a document.
+func RowDocument(l records.Listed, now time.Time) output.Document {
+	return output.Document{
+		Value: l, Names: []string{"plan/" + l.Name},
+		Text: func() string { return Row(l, now, false) }, Wide: func() string { return Row(l, now, true) },
+	}
+}
+
+// List formats a list of plans as text. where names the cluster that was looked at. Below it are the reasons why some cannot be read.
+func List(list []records.Listed, where, namespace string, now time.Time, wide bool) string {
 	switch {
 	case len(list) == 0 && namespace == "":
-		return "no plans in any namespace\n"
+		return fmt.Sprintf("no plans in any namespace of %s; %s\n", where, records.Kept)
 	case len(list) == 0:
-		return fmt.Sprintf("no plans in namespace %q\n", namespace)
+		return fmt.Sprintf("no plans in namespace %q of %s; %s\n", namespace, where, records.Kept)
 	}
-	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "SOURCE", "DESTINATION"}}, ""
+	rows, below := [][]string{{"NAMESPACE", "NAME", "STATE", "PROGRESS", "AGE", "SOURCE", "DESTINATION"}}, ""
 	if wide {
 		rows[0] = append(rows[0], "MAX-UNAVAILABLE", "HOLDER", "REASON")
 	}
 	for _, l := range list {
-		rows = append(rows, cells(l, wide))
+		rows = append(rows, cells(l, now, wide))
 		if l.Reason != "" {
 			below += fmt.Sprintf("%s/%s: %s\n", l.Namespace, l.Name, plans.Line(l.Reason))
 		}
@@ -80,10 +102,19 @@ func List(list []records.Listed, namespace string, wide bool) string {
 }
 
 // Row formats a plan as a line below a list.
-func Row(l records.Listed, wide bool) string { return strings.Join(cells(l, wide), "   ") + "\n" }
+func Row(l records.Listed, now time.Time, wide bool) string {
+	return strings.Join(cells(l, now, wide), "   ") + "\n"
+}
 
-func cells(l records.Listed, wide bool) []string {
-	out := []string{l.Namespace, l.Name, l.State, orUnknown(l.Source), orUnknown(l.Destination)}
+func cells(l records.Listed, now time.Time, wide bool) []string {
+	progress, age := "?", "-"
+	if l.State != records.Unreadable && l.Ordinals > 0 {
+		progress = fmt.Sprintf("%d of %d", l.Moved, l.Ordinals)
+	}
+	if l.Begun != nil {
+		age = duration.HumanDuration(now.Sub(l.Begun.Time))
+	}
+	out := []string{l.Namespace, l.Name, l.State, progress, age, orUnknown(l.Source), orUnknown(l.Destination)}
 	if wide {
 		out = append(out, cmp.Or(l.MaxUnavailable, "?"), cmp.Or(l.Holder, "-"), cmp.Or(string(l.ReasonID), "-"))
 	}

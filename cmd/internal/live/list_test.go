@@ -2,8 +2,10 @@ package live
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -22,7 +24,17 @@ func TestAWatchedListShowsWhatHasChanged(t *testing.T) {
 	if got := Changed(after, after); len(got) != 0 {
 		t.Errorf("nothing has changed: %+v", got)
 	}
-	if got := Row(at("a", "Moved"), false); got != "shop   a   Moved   ?   ?\n" {
+	further := at("b", "Paused")
+	further.Moved = 2
+	if got := Changed(after, []records.Listed{after[0], further, after[2]}); len(got) != 1 || got[0].Moved != 2 {
+		t.Errorf("an ordinal more has moved: %+v", got)
+	}
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	if got := Row(at("a", "Moved"), now, false); got != "shop   a   Moved   ?   -   ?   ?\n" {
+		t.Errorf("%q", got)
+	}
+	further.Ordinals, further.Begun = 5, &metav1.Time{Time: now.Add(-90 * time.Minute)}
+	if got := Row(further, now, false); got != "shop   b   Paused   2 of 5   90m   ?   ?\n" {
 		t.Errorf("%q", got)
 	}
 }

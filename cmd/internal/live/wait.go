@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // States returns the states that a plan can be waited for.
@@ -14,14 +18,17 @@ func States() []string {
 	return []string{string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Paused", "Blocked", "Moving", "Aborting", "Finalizing"}
 }
 
-// KnownStates returns an error if one of these is no state.
-func KnownStates(want []string) error {
+// KnownStates returns these states as they are spelled here, whatever their case, or an error if one of them is no state.
+func KnownStates(want []string) ([]string, error) {
+	var out []string
 	for _, w := range want {
-		if !slices.Contains(States(), w) {
-			return fmt.Errorf("--for %s: expected one of %s", w, strings.Join(States(), ", "))
+		k := slices.IndexFunc(States(), func(s string) bool { return strings.EqualFold(s, w) })
+		if k < 0 {
+			return nil, fmt.Errorf("--for %s: expected one of %s%s", w, strings.Join(States(), ", "), program.DidYouMean(w, States()))
 		}
+		out = append(out, States()[k])
 	}
-	return nil
+	return out, nil
 }
 
 // Verdict is what a wait finds.
@@ -32,7 +39,7 @@ const (
 	NotYet Verdict = iota
 	// Reached means that the plan is there. A plan that was finalized had moved.
 	Reached
-	// NeedsUser means that the plan is blocked.
+	// NeedsUser means that the plan is blocked, paused or split, and does not continue by itself.
 	NeedsUser
 	// TurnedBack means that the plan was aborted.
 	TurnedBack
@@ -45,7 +52,7 @@ func Judge(want []string, v *engine.View) Verdict {
 	switch state := plans.Outcome(v.State); {
 	case slices.Contains(want, v.State), state == plans.Finalized && slices.Contains(want, string(plans.Moved)):
 		return Reached
-	case v.State == "Blocked" && v.Rests():
+	case slices.Contains([]string{"Blocked", "Paused", string(plans.Split)}, v.State) && v.Rests():
 		return NeedsUser
 	case state == plans.Aborted:
 		return TurnedBack
@@ -53,4 +60,40 @@ func Judge(want []string, v *engine.View) Verdict {
 		return Over
 	}
 	return NotYet
+}
+
+// Unreached says why a wait has ended before the plan was in one of the states.
+func Unreached(t *reach.Target, s Status, verdict Verdict, want []string, timeout time.Duration) string {
+	plan, v, wanted := "plan "+t.Plan.Name, s.View, strings.Join(want, " or ")
+	switch verdict {
+	case NeedsUser:
+		return plan + stands(t.Plan, s) + "\nNext: " + v.Next
+	case TurnedBack:
+		return plan + " was aborted"
+	case Over:
+		return fmt.Sprintf("%s is %s, and will not be %s any more", plan, v.State, wanted)
+	case Reached, NotYet:
+	}
+	what := ""
+	switch {
+	case v.Active():
+		what = " " + v.Holder + " continues it, whether it is waited for or not."
+	case v.Next != "":
+		what = " No process carries it out now. Next: " + v.Next + "."
+	}
+	return fmt.Sprintf("%s is %s, and not %s within %s.%s To see it: %s", plan, v.State, wanted, timeout, what, t.Command("status"))
+}
+
+// stands says how a plan stands that does not continue by itself.
+func stands(p *plans.Plan, s Status) string {
+	switch s.View.State {
+	case "Blocked":
+		return " is blocked: " + reasons.Tagged(s.View.ReasonID, s.View.Reason)
+	case "Paused":
+		if step, _, more := s.Journal.Next(p); more && step.Moves() {
+			return " is paused before " + p.Pods(step.Ordinals) + ", and does not continue by itself"
+		}
+		return " is paused, and does not continue by itself"
+	}
+	return fmt.Sprintf(" is split as asked, and does not continue by itself: %s has the ordinals from %d upwards", p.Destination, s.Journal.Leg.Lowest)
 }

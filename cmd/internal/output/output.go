@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -59,7 +60,7 @@ func writer(form string) (write, error) {
 	}
 	flags := genericclioptions.NewKubeTemplatePrintFlags()
 	if !slices.Contains(flags.AllowedFormats(), kind) {
-		return nil, fmt.Errorf("-o %s: expected %s", form, Forms)
+		return nil, fmt.Errorf("-o %s: expected %s%s", form, Forms, program.DidYouMean(kind, append(flags.AllowedFormats(), "wide", "name", "json", "yaml", "custom-columns")))
 	}
 	p, err := flags.ToPrinter(form)
 	if err != nil {

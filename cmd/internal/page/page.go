@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -24,7 +25,7 @@ func Command(home *reach.Flags, streams genericiooptions.IOStreams, now func() t
 	var all bool
 	o := Options{Now: now, Out: streams.Out, ErrOut: streams.ErrOut}
 	cmd := &cobra.Command{
-		Use: "dashboard", Short: "Serve a page of all plans to a browser on this machine", Args: cobra.NoArgs,
+		Use: "dashboard", Short: "Serve a page of all plans to a browser on this machine", Args: program.NoArgument,
 		Long: `Serve a page of all plans of a namespace to a browser on this machine, until Ctrl-C.
 
 The page updates itself and changes nothing. The printed address contains a token, which is

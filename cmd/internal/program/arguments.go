@@ -25,6 +25,17 @@ func OneArgument(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes one %s, and got %s: %s --help shows how%s", cmd.CommandPath(), what, got, cmd.CommandPath(), hint)
 }
 
+// NoArgument allows no argument.
+func NoArgument(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Name() == "get":
+		return fmt.Errorf("%s lists plans, and takes none of their names: `stsmigrate status %s` shows one plan", cmd.CommandPath(), args[0])
+	}
+	return fmt.Errorf("%s takes no argument, and got %s: %[1]s --help shows how", cmd.CommandPath(), strings.Join(args, " "))
+}
+
 // OptionalArgument allows one argument: the one that the command's Use names.
 func OptionalArgument(cmd *cobra.Command, args []string) error {
 	if len(args) <= 1 {

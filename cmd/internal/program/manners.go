@@ -13,7 +13,7 @@ import (
 // The manners of kubectl: help in groups, global flags behind a command of their own, and suggestions.
 
 // usage is cobra's template without the flags that every command takes.
-const usage = `Usage:{{if .Runnable}}
+const usage = `Usage:{{if and .Runnable (not .HasAvailableSubCommands)}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if .HasExample}}
 
@@ -57,14 +57,41 @@ func Mannered(root *cobra.Command, groups []Group) {
 	}
 	root.SetHelpCommandGroupID(last)
 	root.SetCompletionCommandGroupID(last)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		strict(c)
+	}
 	root.SetUsageTemplate(usage)
 	root.SetFlagErrorFunc(flagError)
+}
+
+// strict makes a command that only has others below it refuse the name of one that it does not have. Without a name
+// it prints its help.
+func strict(group *cobra.Command) {
+	if group.Runnable() || !group.HasSubCommands() {
+		return
+	}
+	var names []string
+	for _, c := range group.Commands() {
+		names = append(names, c.Name())
+	}
+	group.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := DidYouMean(args[0], names)
+		if hint == "" {
+			hint = "; it has " + strings.Join(names, ", ") + "."
+		}
+		return fmt.Errorf("unknown command %q for %q%s See `%s --help`", args[0], cmd.CommandPath(), hint, cmd.CommandPath())
+	}
+	group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // optionsCommand prints the flags that every command takes.
 func optionsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "options", Short: "List the flags that every command takes", Args: cobra.NoArgs,
+		Use: "options", Short: "List the flags that every command takes", Args: NoArgument,
 		Run: func(cmd *cobra.Command, _ []string) {
 			cmd.Printf("Every command takes these flags:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
 		},
@@ -95,13 +122,32 @@ func Meant(text string) string {
 
 // nearest returns the flag of a command that is spelled most like a word, or "" if none is.
 func nearest(cmd *cobra.Command, word string) string {
-	best, least := "", len(word)/3+2
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(word, f.Name); d < least && !f.Hidden {
-			best, least = f.Name, d
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
+	return Closest(word, names)
+}
+
+// Closest returns the name that is spelled most like a word, whatever the case, or "" if none is.
+func Closest(word string, names []string) string {
+	best, least := "", len(word)/3+2
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
 	return best
+}
+
+// DidYouMean returns what an error of a mistyped word ends with: the question which of the names may be meant, or "".
+func DidYouMean(word string, names []string) string {
+	if near := Closest(word, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // distance returns how many letters must be changed, added or removed to make b of a.

@@ -36,8 +36,8 @@ func TestAMarkLeadsOnlyToThePlanOfItsSet(t *testing.T) {
 // Which of several clusters was looked at is what a user at night has got wrong.
 func TestAMissingPlanSaysWhereItWasLookedFor(t *testing.T) {
 	for name, c := range map[string]struct{ context, want string }{
-		"with a context":   {"west", "there is no plan web in namespace mall of west; `stsmigrate get -A --context west` lists"},
-		"inside a cluster": {"", "there is no plan web in namespace mall; `stsmigrate get -A` lists"},
+		"with a context":   {"west", "there is no plan web in namespace mall of west; plans are kept on the side of their destination, or of their orchestrator: name that with --context"},
+		"inside a cluster": {"", "there is no plan web in namespace mall; plans are kept on the side of their destination"},
 	} {
 		e := &End{Client: fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), Namespace: "mall", Context: c.context}
 		if _, err := e.plan(t.Context(), "web"); !errors.As(err, new(records.ErrNoPlan)) || !strings.HasPrefix(err.Error(), c.want) {

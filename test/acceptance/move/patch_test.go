@@ -44,10 +44,10 @@ func TestAPatchChangesTheDestination(t *testing.T) {
 		before, there := s.state(s.source), s.names("destination")
 		w := s.watched()
 		run(t, s.planArgs("--patch", s.file(west))...).expect(t, done,
-			"patched      spec.template.spec.containers[web].image = west.example/web:1\n",
-			"patched      spec.template.spec.containers[web].env[REGION].value = west\n",
-			"patched      spec.template.spec.nodeSelector[kubernetes.io/os] = linux\n",
-			"patched      spec.volumeClaimTemplates[logs].spec.storageClassName = "+cluster.WaitClass+"\n")
+			"patched      spec.template.spec.containers[web].image: ", " -> west.example/web:1\n",
+			"patched      spec.template.spec.containers[web].env[REGION].value: (none) -> west\n",
+			"patched      spec.template.spec.nodeSelector[kubernetes.io/os]: (none) -> linux\n",
+			"patched      spec.volumeClaimTemplates[logs].spec.storageClassName: ", " -> "+cluster.WaitClass+"\n")
 		run(t, s.applyArgs()...).expect(t, done, "moved: 2 ordinals")
 		s.arrived(before)
 		s.podsAreOfTheWest()
@@ -101,7 +101,7 @@ spec:
         - {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: ZONE, value: w1}}
 `)
 	run(t, "plan", "-f", file, "--kubeconfig", bed.East.Kubeconfig, "--patch", write("last.yaml", "spec: {minReadySeconds: 2}")).expect(t, done,
-		"containers[web].image = west.example/web:1", "env[ZONE].value = w1", "spec.minReadySeconds = 2")
+		"containers[web].image: ", " -> west.example/web:1", "env[ZONE].value: (none) -> w1", "spec.minReadySeconds: (none) -> 2")
 
 	patch := func(text string) command {
 		return func(s *migration) []string { return s.planArgs("--patch", s.file(text)) }

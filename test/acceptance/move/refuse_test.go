@@ -67,7 +67,7 @@ func (s *migration) refuses(c refusal) {
 func (r result) complaints() []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimRight(r.stderr, "\n"), "\n"), func(line string) bool {
 		return line == "" || strings.HasPrefix(line, "  WARN ") || strings.HasPrefix(line, "Worth knowing") || strings.HasPrefix(line, "Reading both sides") ||
-			strings.HasPrefix(line, "       to read more: ") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
+			strings.HasPrefix(line, "       to read more: ") || strings.HasPrefix(line, "       https://") || regexp.MustCompile(`^[A-Z][a-z]+:$`).MatchString(line)
 	})
 }
 

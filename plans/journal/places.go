@@ -1,0 +1,56 @@
+package journal
+
+import "github.com/stsmigrate/stsmigrate/plans"
+
+// Places returns how many ordinals are on the destination, and how many may be on neither side, by the journal.
+func (j *Journal) Places(p *plans.Plan) (moved, inFlight int32) {
+	switch {
+	case j.Outcome == plans.Aborted:
+		return 0, 0
+	case j.Leg.Direction == plans.Finalize, j.Outcome == plans.Moved:
+		return p.Count, 0
+	}
+	step, _, more := j.Next(p)
+	back := j.Leg.Direction == plans.Abort
+	switch {
+	case back && (!more || !step.Moves()):
+		return 0, 0
+	case !more:
+		return p.End() - j.Leg.Lowest, 0
+	case !step.Moves():
+		return p.End() - j.Leg.End, 0
+	}
+	there := j.wave(step, j.Down(p))
+	if there == between {
+		inFlight = step.Ordinals.Replicas
+	}
+	return p.Slice(plans.Destination, step.Ordinals, there == onDestination).Replicas, inFlight
+}
+
+// place is where a wave is, by the journal.
+type place int
+
+const (
+	onSource place = iota
+	between
+	onDestination
+)
+
+// wave returns where the wave of a step is. down reports that it may be on neither side.
+func (j *Journal) wave(step plans.Step, down bool) place {
+	from, to := onSource, onDestination
+	if j.Leg.Direction == plans.Abort {
+		from, to = to, from
+	}
+	switch {
+	case step.Op == plans.Verify, step.Op == plans.Relax:
+		return to
+	case down:
+		return between
+	case j.Reversed(step): // it has not left the source
+		return onSource
+	case step.Op.Arrives():
+		return to
+	}
+	return from
+}
