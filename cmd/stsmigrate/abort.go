@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
@@ -14,13 +12,13 @@ import (
 func (a *app) abortCommand() *cobra.Command {
 	var unavailable string
 	cmd := a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
-		"Abort plan %s and move every ordinal back to %s?", func(_ context.Context, t *reach.Target, _ *journal.Journal) error {
+		"Abort plan %s and move every ordinal back to %s?", func(t *reach.Target, _ *journal.Journal) (func(*journal.Journal) error, error) {
 			if unavailable == "" {
-				return nil
+				return nil, nil
 			}
 			v, err := program.ReadUnavailable("--max-unavailable", unavailable)
 			a.word.MaxUnavailable = program.Unavailable(v, t.Plan.Count)
-			return err
+			return nil, err
 		})
 	first := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
