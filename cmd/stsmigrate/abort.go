@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -16,14 +15,14 @@ func (a *app) abortCommand() *cobra.Command {
 			if unavailable == "" {
 				return nil, nil
 			}
-			v, err := program.ReadUnavailable("--max-unavailable", unavailable)
-			a.word.MaxUnavailable = program.Unavailable(v, t.Plan.Count)
+			v, err := plans.ReadUnavailable("--max-unavailable", unavailable)
+			a.word.MaxUnavailable = plans.Unavailable(&v, t.Plan.Count)
 			return nil, err
 		})
 	first := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
 		if unavailable != "" {
-			if _, err := program.ReadUnavailable("--max-unavailable", unavailable); err != nil {
+			if _, err := plans.ReadUnavailable("--max-unavailable", unavailable); err != nil {
 				return err
 			}
 		}
