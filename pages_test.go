@@ -1,6 +1,7 @@
 package stsmigrate_test
 
 import (
+	"cmp"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -288,5 +289,28 @@ func TestPagesNameTargetsThatExist(t *testing.T) {
 	}
 	if len(targets) < 20 || seen < 40 {
 		t.Errorf("%d targets, named %d times", len(targets), seen)
+	}
+}
+
+// Every decision is in the table of the decisions, in its order, and leads to the file of its topic.
+func TestTheTableOfDecisionsIsComplete(t *testing.T) {
+	const folder = "docs/development/decisions"
+	rows := map[string]string{}
+	for name, text := range pages(t) {
+		if path.Dir(name) != folder || path.Base(name) == "README.md" {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^## (\d+)\. (.+)$`).FindAllStringSubmatch(text, -1) {
+			topic := strings.TrimSuffix(path.Base(name), ".md")
+			rows[m[1]] = "| " + m[1] + " | " + m[2] + " | [" + topic + "](" + topic + ".md) |"
+		}
+	}
+	numbers := slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	var want strings.Builder
+	for _, n := range numbers {
+		want.WriteString(rows[n] + "\n")
+	}
+	if len(rows) < 100 || !strings.Contains(pages(t)[folder+"/README.md"], want.String()) {
+		t.Errorf("%s/README.md has not these rows:\n%s", folder, want.String())
 	}
 }
