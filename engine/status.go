@@ -25,12 +25,12 @@ type View struct {
 	Kind        string    `json:"kind"`
 	Plan        string    `json:"plan"`        // Plan is the name of the plan.
 	Source      plans.Ref `json:"source"`      // Source is the set that moves.
-	Destination plans.Ref `json:"destination"` // Destination is the place that it moves to.
+	Destination plans.Ref `json:"destination"` // Destination is the place that the set moves to.
 	// State is Planned, Moving, Aborting, Finalizing, Waiting, Stopped, Paused, Blocked, or the outcome.
 	State          string     `json:"state"`
 	Step           string     `json:"step,omitempty"`      // Step is the step under way, or the next one.
 	Reason         string     `json:"reason,omitempty"`    // Reason is why the plan is blocked, or what it waits for.
-	ReasonID       reasons.ID `json:"reasonID,omitempty"`  // ReasonID is the ID of that reason, for `stsmigrate explain`.
+	ReasonID       reasons.ID `json:"reasonID,omitempty"`  // ReasonID is the ID of the reason, for `stsmigrate explain`.
 	OverdueID      reasons.ID `json:"overdueID,omitempty"` // OverdueID is the ID of what is overdue.
 	Overdue        string     `json:"overdue,omitempty"`   // Overdue is what a wave waits for longer than expected.
 	Gates          string     `json:"gates,omitempty"`     // Gates says which gates were skipped; empty for none.
@@ -100,8 +100,8 @@ type BudgetView struct {
 // OrdinalView shows where one ordinal is.
 type OrdinalView struct {
 	Ordinal     int32    `json:"ordinal"`           // Ordinal is the number of the ordinal.
-	Source      string   `json:"source"`            // Source is its pod there: -, missing, Terminating, Ready, its phase, or ? (unread).
-	Destination string   `json:"destination"`       // Destination is the same on the destination.
+	Source      string   `json:"source"`            // Source is its pod on the source: -, missing, Terminating, Ready, its phase, or ? (unread).
+	Destination string   `json:"destination"`       // Destination is its pod on the destination, in the same words.
 	Volumes     []string `json:"volumes,omitempty"` // Volumes names the volumes of an ordinal of the wave that moves, or moved last.
 	// Proof states how the pod and its volumes were last proven to be free.
 	Proof string `json:"proof,omitempty"`

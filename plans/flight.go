@@ -13,13 +13,13 @@ import (
 type Flight struct {
 	// Ordinals are the ordinals of the wave.
 	Ordinals Slice `json:"ordinals"`
-	// From is the side that they leave.
+	// From is the side that the ordinals leave.
 	From Side `json:"from"`
-	// Pods are the pods that they had there.
+	// Pods are the pods that the ordinals had on that side.
 	Pods []Pod `json:"pods,omitempty"`
-	// Volumes are their volumes.
+	// Volumes are the volumes of the ordinals.
 	Volumes []Volume `json:"volumes,omitempty"`
-	// NodesGone are the nodes for which the user has vouched (Assurance).
+	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone).
 	NodesGone []string `json:"nodesGone,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (f *Flight) Of(ordinal int32) []Volume {
 type Volume struct {
 	// Ordinal is the ordinal that has the volume.
 	Ordinal int32 `json:"ordinal"`
-	// Template is the name of its claim template.
+	// Template is the name of the claim template of the volume.
 	Template string `json:"template"`
 	// Claim is the UID of the claim on the side that the ordinal leaves.
 	Claim types.UID `json:"claim"`

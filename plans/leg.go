@@ -22,7 +22,7 @@ type Leg struct {
 	Direction Direction `json:"direction"`
 	// First is the number of the first step of the leg.
 	First int `json:"first"`
-	// Lowest is Start for a Move of everything, and higher for a Move that ends in a split. For an
+	// Lowest is the lowest ordinal of the plan for a Move of everything, and higher for a Move that ends in a split. For an
 	// Abort it is the lowest ordinal that may have left the source.
 	Lowest int32 `json:"lowest"`
 	// End is the ordinal after the highest one of the leg.

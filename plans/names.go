@@ -24,7 +24,7 @@ type Names struct {
 	Service string `json:"service,omitempty"`
 	// SourceID is the source cluster's own ID in the names of MCS; empty if the cluster reports none (KEP-2149).
 	SourceID string `json:"sourceID,omitempty"`
-	// DestinationID is the same for the destination's cluster.
+	// DestinationID is the destination cluster's own ID in the names of MCS; empty if the cluster reports none.
 	DestinationID string `json:"destinationID,omitempty"`
 }
 

@@ -96,7 +96,7 @@ type Budget struct {
 	// SourceExisted reports that the source's budget is the user's. Any other budget is created by the migration, and
 	// deleted after it.
 	SourceExisted bool `json:"sourceExisted"`
-	// DestinationExisted reports the same of the destination's budget.
+	// DestinationExisted reports that the destination's budget is the user's.
 	DestinationExisted bool `json:"destinationExisted"`
 }
 
@@ -105,15 +105,15 @@ type Budget struct {
 type Fingerprint struct {
 	// SourceUID is the UID of the source's set.
 	SourceUID types.UID `json:"sourceUID"`
-	// SourceSpec is the hash of its spec.
+	// SourceSpec is the hash of the spec of the source's set.
 	SourceSpec string `json:"sourceSpec"`
 	// BudgetUID is the UID of the source's PodDisruptionBudget; empty if there was none.
 	BudgetUID types.UID `json:"budgetUID,omitempty"`
-	// BudgetSpec is the hash of its spec.
+	// BudgetSpec is the hash of the spec of the source's PodDisruptionBudget.
 	BudgetSpec string `json:"budgetSpec,omitempty"`
 	// DestinationUID is the UID of the destination's set; empty if there was none.
 	DestinationUID types.UID `json:"destinationUID,omitempty"`
-	// DestinationSpec is the hash of its spec.
+	// DestinationSpec is the hash of the spec of the destination's set; empty if there was none.
 	DestinationSpec string `json:"destinationSpec,omitempty"`
 }
 
@@ -158,8 +158,7 @@ type Plan struct {
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 	// Patches are the user's changes to the destination's set, compared with the source's.
 	Patches []Patch `json:"patches,omitempty"`
-	// Changes lists the effect of the patches for the user, one line of "field: old -> new" for each field. Misstated
-	// compares it with the patches.
+	// Changes lists the effect of the patches for the user, one line of "field: old -> new" for each field.
 	Changes []string `json:"changes,omitempty"`
 	// Names is how the pods are found while they are on two sides.
 	Names Names `json:"names,omitzero"`
@@ -175,7 +174,7 @@ type Plan struct {
 	// Ignored names the checks whose findings the user accepted when the plan was made. They do not
 	// block this plan, now or later.
 	Ignored []string `json:"ignored,omitempty"`
-	// Made says who made the plan, and when; nil if that is not known. It is only reported.
+	// Made says who made the plan, and when; missing if that is not known. It is only reported.
 	Made *Made `json:"made,omitempty"`
 }
 

@@ -51,7 +51,7 @@ type Storage struct {
 type Topology struct {
 	// Key is the key of the label on the source, such as topology.kubernetes.io/zone.
 	Key string `json:"key"`
-	// As is its key on the destination. Defaults to the same key.
+	// As is the key of the label on the destination. Defaults to the same key.
 	As string `json:"as,omitempty"`
 	// Values maps values of the label. A value without an entry stays as it is.
 	Values map[string]string `json:"values,omitempty"`

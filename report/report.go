@@ -26,7 +26,7 @@ type Report struct {
 	Hash string `json:"hash"`
 	// Source is the set that moves.
 	Source plans.Ref `json:"source"`
-	// Destination is the place that it moves to.
+	// Destination is the place that the set moves to.
 	Destination plans.Ref `json:"destination"`
 	// Direction is the last direction of the plan: Move, Abort or Finalize.
 	Direction plans.Direction `json:"direction"`
@@ -60,7 +60,7 @@ type Report struct {
 	Writes int `json:"writes,omitempty"`
 	// Away is how many ordinals were between the sides, from each time on.
 	Away []Level `json:"away"`
-	// Peak is the largest of these numbers.
+	// Peak is the largest number of ordinals that were between the sides at once.
 	Peak int32 `json:"peak"`
 	// Spans has the figures of each span over all waves, in the order of the spans.
 	Spans []Span `json:"spans"`
@@ -79,11 +79,11 @@ type Report struct {
 
 // Wave is one wave: an ordinal, or several that moved together.
 type Wave struct {
-	// Pods are its pods, such as web-4 or web-2..4.
+	// Pods are the pods of the wave, such as web-4 or web-2..4.
 	Pods string `json:"pods"`
-	// Ordinals are its ordinals, the lowest first.
+	// Ordinals are the ordinals of the wave, the lowest first.
 	Ordinals []int32 `json:"ordinals"`
-	// To is the side that it moves to.
+	// To is the side that the wave moves to.
 	To plans.Side `json:"to"`
 	// Left is when the wave began to leave.
 	Left metav1.MicroTime `json:"left"`
@@ -93,15 +93,15 @@ type Wave struct {
 	Seconds map[plans.Span]float64 `json:"seconds"`
 	// From has the nodes that the pods have left, in the order of the ordinals.
 	From []string `json:"from,omitempty"`
-	// Onto has the nodes that the pods have reached, in the same order.
+	// Onto has the nodes that the pods have reached, in the order of the ordinals.
 	Onto []string `json:"onto,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
 	// Budgets is what the budget of each side allowed while the wave was away, on the way to the destination.
 	Budgets map[plans.Side]string `json:"budgets,omitempty"`
-	// Process is the process that has seen it arrive.
+	// Process is the process that has seen the wave arrive.
 	Process string `json:"process,omitempty"`
-	// Epoch is the epoch of that process.
+	// Epoch is the epoch of the process that has seen the wave arrive.
 	Epoch int64 `json:"epoch"`
 }
 

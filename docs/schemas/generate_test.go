@@ -65,7 +65,7 @@ func generated(t *testing.T, kind string) []byte {
 	s := r.ReflectFromType(of)
 	s.ID, s.Title = jsonschema.ID(published+schemas.File(kind)), kind
 	s.Properties.Set("kind", &jsonschema.Schema{Const: kind, Description: "kind is the kind of the document."})
-	s.Properties.Set("apiVersion", &jsonschema.Schema{Const: plans.APIVersion, Description: "apiVersion is the version of the document. A document of another version is refused."})
+	s.Properties.Set("apiVersion", &jsonschema.Schema{Const: plans.APIVersion, Description: "apiVersion is the version of the document. A reader refuses a version that it does not know."})
 	if written {
 		asWritten(s)
 	} else {
@@ -92,12 +92,12 @@ func meaning(of reflect.Type, field string, comments map[string]string) string {
 	if said := differently()[of.Name()+"."+name]; said != "" {
 		return said
 	}
-	if documented, is := reflect.New(of).Interface().(interface{ SwaggerDoc() map[string]string }); is {
-		return strings.Join(strings.Fields(documented.SwaggerDoc()[name]), " ")
-	}
 	said := comments[of.PkgPath()+"."+of.Name()+"."+field]
-	if rest, begins := strings.CutPrefix(said, field+" "); begins {
-		return name + " " + rest
+	if documented, is := reflect.New(of).Interface().(interface{ SwaggerDoc() map[string]string }); is {
+		said = strings.Join(strings.Fields(documented.SwaggerDoc()[name]), " ")
+	}
+	if rest, begins := strings.CutPrefix(said, field); begins && strings.IndexAny(rest, " ,") == 0 {
+		return name + rest
 	}
 	return said
 }

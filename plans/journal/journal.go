@@ -18,7 +18,7 @@ import (
 type Journal struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Plan is the ID of the plan this journal belongs to.
+	// Plan is the ID of the plan that the journal belongs to.
 	Plan string `json:"plan"`
 	// Hash is the hash of the plan: the journal means nothing under another plan of the same ID.
 	Hash string `json:"hash,omitempty"`
@@ -40,7 +40,7 @@ type Journal struct {
 	// Touched lists the ordinals that a process has begun to fence. They stay until one process has
 	// fenced them all: a write that a process sent before it died may also arrive late.
 	Touched []int32 `json:"touched,omitempty"`
-	// Paused pauses the plan. It takes effect at the next Boundary.
+	// Paused pauses the plan. It takes effect where no ordinal is in flight.
 	Paused bool `json:"paused,omitempty"`
 	// Resting records that a pause has taken effect since the last step began: nothing is in flight,
 	// and the budgets are open.
@@ -50,7 +50,7 @@ type Journal struct {
 	PauseAt int32 `json:"pauseAt,omitempty"`
 	// TightSince is the time at which the budgets were tightened for the wave under way. It is only reported.
 	TightSince *metav1.Time `json:"tightSince,omitempty"`
-	// LongestTight is the longest time that a wave kept them tight. It is only reported.
+	// LongestTight is the longest time that a wave kept the budgets tight. It is only reported.
 	LongestTight *metav1.Duration `json:"longestTight,omitempty"`
 	// Stopwatch measures the wave under way. It is only reported and decides nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
@@ -84,7 +84,7 @@ type Journal struct {
 	// Detached records that an orchestrator carries the plan out and is the only writer of the
 	// journal. The user's requests are in the StatefulSetMigration of the plan.
 	Detached bool `json:"detached,omitempty"`
-	// Observed is the part of these requests that has been taken over.
+	// Observed is the part of the user's requests that has been taken over.
 	Observed plans.Observed `json:"observed,omitzero"`
 	// Waiting is the reason why a detached plan does not continue although it needs no decision: it
 	// resumes by itself. It decides nothing.

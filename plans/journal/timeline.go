@@ -68,21 +68,21 @@ type Wave struct {
 	Seq int `json:"seq"`
 	// Ordinals are the ordinals of the wave.
 	Ordinals plans.Slice `json:"ordinals"`
-	// To is the side on which it has arrived.
+	// To is the side on which the wave has arrived.
 	To plans.Side `json:"to"`
-	// Left is when it began to leave the other side.
+	// Left is when the wave began to leave the other side.
 	Left metav1.MicroTime `json:"left"`
 	// Took has the seconds of each span, in the order terminate, detach, handOver, attach, ready.
 	Took []float64 `json:"took"`
 	// Nodes has the nodes that each ordinal has left and reached, from the lowest ordinal upwards; empty
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
-	// Epoch is that of the process that has seen it arrive.
+	// Epoch is the epoch of the process that has seen the wave arrive.
 	Epoch int64 `json:"epoch"`
 	// Writes counts what was sent since the wave before: without what a process has sent since its last record and
 	// before it died, and twice what was sent before a record whose answer was lost; 0 where it was not counted.
 	Writes int `json:"writes,omitempty"`
-	// By is the process that has seen it arrive.
+	// By is the process that has seen the wave arrive.
 	By string `json:"by,omitempty"`
 }
 
