@@ -34,6 +34,7 @@ func rooms() []room {
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans cmd/internal/program"},
 		{"cmd/stsmigrate", "cmd/internal/page cmd/internal/live cmd/internal/rehearsal plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program docs/schemas adoption rollout engine engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/internal/flagtest", ""},
 		{"cmd/internal/rehearsal", "cmd/internal/program engine records dns clusters plans plans/journal"},
 		{"cmd/internal/draft", "cmd/internal/program cmd/internal/reach preflight plans/preview clusters plans"},
 		{"cmd/internal/compare", "cmd/internal/output cmd/internal/program plans/preview plans"},

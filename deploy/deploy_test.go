@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -267,5 +268,51 @@ func TestWhatIsInNoNamespaceSaysWhoseItIs(t *testing.T) {
 		if shared != once {
 			t.Errorf("%s: two installs share it: %v, expected %v", of, shared, once)
 		}
+	}
+}
+
+// What kubectl explain prints: every field of our own kinds is described. The fields of pods and claims are those of
+// Kubernetes, whose own reference describes them.
+func TestKubectlExplainsEveryField(t *testing.T) {
+	kinds := 0
+	for _, o := range decode(t, render(t, "stsmigrate", "orchestrator", "slicecontroller")) {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		kinds++
+		d := into[apiextensionsv1.CustomResourceDefinition](t, o)
+		for _, v := range d.Spec.Versions {
+			whole := *v.Schema.OpenAPIV3Schema
+			for name, field := range whole.Properties {
+				if name == "metadata" { // the API server describes it
+					continue
+				}
+				undescribed(t, d.Spec.Names.Kind+"."+name, field)
+			}
+			if whole.Description == "" {
+				t.Errorf("%s has no description", d.Spec.Names.Kind)
+			}
+		}
+	}
+	if kinds != 2 {
+		t.Errorf("%d kinds were read, expected StatefulSetMigration and StatefulSetSlice", kinds)
+	}
+}
+
+// undescribed reports the fields from one on that have no description.
+func undescribed(t *testing.T, path string, field apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	if field.Description == "" {
+		t.Errorf("%s has no description", path)
+	}
+	if slices.Contains([]string{"StatefulSetSlice.spec.template", "StatefulSetSlice.spec.volumeClaimTemplates"}, path) {
+		return
+	}
+	below := field.Properties
+	if field.Items != nil && field.Items.Schema != nil {
+		below = field.Items.Schema.Properties
+	}
+	for name, f := range below {
+		undescribed(t, path+"."+name, f)
 	}
 }

@@ -9,15 +9,15 @@ import (
 
 // NextCommand is a command that the user may type next.
 type NextCommand struct {
-	Command string `json:"command"`
-	Why     string `json:"why"`
+	Command string `json:"command"` // Command is the whole command line.
+	Why     string `json:"why"`     // Why is what the command does, or why it is due.
 }
 
 // DownSeconds is how long the waves were on neither side, in seconds by span.
 type DownSeconds struct {
-	Waves   int                    `json:"waves"`
-	Total   map[plans.Span]float64 `json:"totalSeconds"`
-	Longest map[plans.Span]float64 `json:"longestSeconds"`
+	Waves   int                    `json:"waves"`          // Waves is how many waves have arrived.
+	Total   map[plans.Span]float64 `json:"totalSeconds"`   // Total is how long each span took, over all waves together.
+	Longest map[plans.Span]float64 `json:"longestSeconds"` // Longest is how long each span took at most.
 }
 
 func inSeconds(d *journal.Downtime) *DownSeconds {

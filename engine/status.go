@@ -23,29 +23,29 @@ import (
 type View struct {
 	APIVersion  string    `json:"apiVersion"`
 	Kind        string    `json:"kind"`
-	Plan        string    `json:"plan"`
-	Source      plans.Ref `json:"source"`
-	Destination plans.Ref `json:"destination"`
-	State       string    `json:"state"`
-	Step        string    `json:"step,omitempty"`
-	Reason      string    `json:"reason,omitempty"`
-	// ReasonID names the reason, and OverdueID what is overdue: `stsmigrate explain ID`.
-	ReasonID       reasons.ID `json:"reasonID,omitempty"`
-	OverdueID      reasons.ID `json:"overdueID,omitempty"`
-	Overdue        string     `json:"overdue,omitempty"`
-	Gates          string     `json:"gates,omitempty"`
-	Holder         string     `json:"holder,omitempty"`
-	Epoch          int64      `json:"epoch"`
-	MaxUnavailable int32      `json:"maxUnavailable"`
-	// Next says in words what comes next, and Commands has the commands in it.
+	Plan        string    `json:"plan"`        // Plan is the name of the plan.
+	Source      plans.Ref `json:"source"`      // Source is the set that moves.
+	Destination plans.Ref `json:"destination"` // Destination is the place that the set moves to.
+	// State is Planned, Moving, Aborting, Finalizing, Waiting, Stopped, Paused, Blocked, or the outcome.
+	State          string     `json:"state"`
+	Step           string     `json:"step,omitempty"`      // Step is the step under way, or the next one.
+	Reason         string     `json:"reason,omitempty"`    // Reason is why the plan is blocked, or what it waits for.
+	ReasonID       reasons.ID `json:"reasonID,omitempty"`  // ReasonID is the ID of the reason, for `stsmigrate explain`.
+	OverdueID      reasons.ID `json:"overdueID,omitempty"` // OverdueID is the ID of what is overdue.
+	Overdue        string     `json:"overdue,omitempty"`   // Overdue is what a wave waits for longer than expected.
+	Gates          string     `json:"gates,omitempty"`     // Gates says which gates were skipped; empty for none.
+	Holder         string     `json:"holder,omitempty"`    // Holder is the process that carries the plan out; empty for none.
+	Epoch          int64      `json:"epoch"`               // Epoch grows with every takeover of the plan.
+	MaxUnavailable int32      `json:"maxUnavailable"`      // MaxUnavailable is how many ordinals may be unavailable at once.
+	// Next says in words what comes next.
 	Next     string        `json:"-"`
-	Commands []NextCommand `json:"next,omitempty"`
+	Commands []NextCommand `json:"next,omitempty"` // Commands lists the commands that may come next.
 	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
-	// BudgetsTightSince is set while a wave is under way. BudgetsTightLongest is the longest time that a wave
-	// took from Tighten to Relax, in seconds.
-	BudgetsTightSince   *metav1.Time `json:"budgetsTightSince,omitempty"`
-	BudgetsTightLongest float64      `json:"budgetsTightLongestSeconds,omitempty"`
+	// BudgetsTightSince is when the budgets were tightened for the wave under way; missing without one.
+	BudgetsTightSince *metav1.Time `json:"budgetsTightSince,omitempty"`
+	// BudgetsTightLongest is the longest time that a wave took from Tighten to Relax, in seconds.
+	BudgetsTightLongest float64 `json:"budgetsTightLongestSeconds,omitempty"`
 	// Budgets are the PodDisruptionBudgets of the two sides, as far as they exist and can be read.
 	Budgets []BudgetView `json:"budgets,omitempty"`
 	// Drains, while the plan rests and only nodes of one side can be drained, states which side that
@@ -53,25 +53,25 @@ type View struct {
 	Drains string `json:"drains,omitempty"`
 	// Names, while no process keeps the names of the pods, states the command that does.
 	Names string `json:"names,omitempty"`
-	// Unattended reports that an orchestrator should have the plan, and none has it now. Orchestrator is the
-	// reason why no orchestrator can take it, if so.
-	Unattended   bool   `json:"unattended,omitempty"`
+	// Unattended reports that an orchestrator should have the plan, and none has it now.
+	Unattended bool `json:"unattended,omitempty"`
+	// Orchestrator is the reason why no orchestrator can take the plan; empty if one can.
 	Orchestrator string `json:"orchestrator,omitempty"`
 	// Assurances is what users have vouched for, in words.
 	Assurances []string `json:"assurances,omitempty"`
 	// Downtime is how long the waves were on neither side.
 	Downtime *journal.Downtime `json:"-"`
-	// DownSeconds is Downtime for programs.
+	// DownSeconds is how long the waves were on neither side, by span.
 	DownSeconds *DownSeconds `json:"downtime,omitempty"`
-	// Made says who made the plan, and Timeline what has happened to it since. EndedAt is the time of its end.
+	// Made says who made the plan, and when; missing if that is not known.
 	Made     *plans.Made      `json:"made,omitempty"`
-	Timeline journal.Timeline `json:"timeline,omitzero"`
-	EndedAt  *metav1.Time     `json:"endedAt,omitempty"`
+	Timeline journal.Timeline `json:"timeline,omitzero"` // Timeline is what has happened to the plan.
+	EndedAt  *metav1.Time     `json:"endedAt,omitempty"` // EndedAt is when the plan was finalized or aborted.
 	// Untold is the reason why the stored part of the timeline could not be read.
 	Untold string `json:"untold,omitempty"`
 	// Unseen is the reason why a side could not be read. The ordinals of that side are "?".
 	Unseen   map[plans.Side]string `json:"unseen,omitempty"`
-	Ordinals []OrdinalView         `json:"ordinals"`
+	Ordinals []OrdinalView         `json:"ordinals"` // Ordinals has each ordinal that the plan moves, the highest first.
 	// work reports that a process continues the plan, or should.
 	work bool
 }
@@ -91,21 +91,21 @@ func (v *View) Active() bool { return v.Holder != "" && v.work }
 
 // BudgetView shows how many pods of a side may be evicted now.
 type BudgetView struct {
-	Side    plans.Side `json:"side"`
-	Name    string     `json:"name"`
-	MayGo   int32      `json:"mayGo"`
-	Healthy int32      `json:"healthy"`
+	Side    plans.Side `json:"side"`    // Side is source or destination.
+	Name    string     `json:"name"`    // Name is the name of the budget.
+	MayGo   int32      `json:"mayGo"`   // MayGo is how many pods may be evicted now.
+	Healthy int32      `json:"healthy"` // Healthy is how many healthy pods the budget counts.
 }
 
 // OrdinalView shows where one ordinal is.
 type OrdinalView struct {
-	Ordinal     int32    `json:"ordinal"`
-	Source      string   `json:"source"`
-	Destination string   `json:"destination"`
-	Volumes     []string `json:"volumes,omitempty"`
+	Ordinal     int32    `json:"ordinal"`           // Ordinal is the number of the ordinal.
+	Source      string   `json:"source"`            // Source is its pod on the source: -, missing, Terminating, Ready, its phase, or ? (unread).
+	Destination string   `json:"destination"`       // Destination is its pod on the destination, in the same words.
+	Volumes     []string `json:"volumes,omitempty"` // Volumes names the volumes of an ordinal of the wave that moves, or moved last.
 	// Proof states how the pod and its volumes were last proven to be free.
 	Proof string `json:"proof,omitempty"`
-	Phase string `json:"phase"`
+	Phase string `json:"phase"` // Phase is "on the source", "moved", the step that moves it, or ? (unread).
 }
 
 // Status reads where a plan stands, as far as that can be read: what the journal records is known even if

@@ -85,8 +85,10 @@ func (a Request) Assurance() Assurance {
 // Observed is the part of its Declaration that a plan took over last. It is written together with its
 // effect, so that a crash can neither lose nor double it.
 type Observed struct {
+	// Direction is the direction that was requested.
 	Direction Direction `json:"direction"`
-	Paused    bool      `json:"paused,omitempty"`
+	// Paused reports that a pause was requested.
+	Paused bool `json:"paused,omitempty"`
 	// Request is the ID of the Request.
 	Request string `json:"request,omitempty"`
 	// Refused is the reason why the direction or the request had no effect.

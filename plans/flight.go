@@ -11,19 +11,26 @@ import (
 // gone from one side. It is journaled BEFORE the first of them is removed. It grows with the window,
 // not with the set.
 type Flight struct {
-	Ordinals Slice    `json:"ordinals"`
-	From     Side     `json:"from"`
-	Pods     []Pod    `json:"pods,omitempty"`
-	Volumes  []Volume `json:"volumes,omitempty"`
-	// NodesGone are the nodes for which the user has vouched (Assurance).
+	// Ordinals are the ordinals of the wave.
+	Ordinals Slice `json:"ordinals"`
+	// From is the side that the ordinals leave.
+	From Side `json:"from"`
+	// Pods are the pods that the ordinals had on that side.
+	Pods []Pod `json:"pods,omitempty"`
+	// Volumes are the volumes of the ordinals.
+	Volumes []Volume `json:"volumes,omitempty"`
+	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone).
 	NodesGone []string `json:"nodesGone,omitempty"`
 }
 
 // Pod is the pod of an ordinal in flight. An ordinal that had no pod when it was released has none.
 type Pod struct {
-	Ordinal int32     `json:"ordinal"`
-	UID     types.UID `json:"uid"`
-	Node    string    `json:"node,omitempty"`
+	// Ordinal is the ordinal of the pod.
+	Ordinal int32 `json:"ordinal"`
+	// UID is the UID of the pod.
+	UID types.UID `json:"uid"`
+	// Node is the node of the pod; empty if it had none.
+	Node string `json:"node,omitempty"`
 	// NodeUID distinguishes the node from another one of the same name.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// Stopped is the evidence that its containers have stopped. It is recorded as soon as it is
@@ -68,10 +75,14 @@ func (f *Flight) Of(ordinal int32) []Volume {
 // Volume is one volume of an ordinal. Name is the name of the PersistentVolume object, the same on
 // both sides.
 type Volume struct {
-	Ordinal  int32     `json:"ordinal"`
-	Template string    `json:"template"`
-	Claim    types.UID `json:"claim"`
-	Name     string    `json:"name"`
+	// Ordinal is the ordinal that has the volume.
+	Ordinal int32 `json:"ordinal"`
+	// Template is the name of the claim template of the volume.
+	Template string `json:"template"`
+	// Claim is the UID of the claim on the side that the ordinal leaves.
+	Claim types.UID `json:"claim"`
+	// Name is the name of the PersistentVolume, the same on both sides.
+	Name string `json:"name"`
 	// Handle identifies the disk behind the volume, whatever object names it.
 	Handle string `json:"handle"`
 }

@@ -32,31 +32,38 @@ const AnyOther = "AnyOther"
 // for example, its leader has been moved away, or its data has enough copies again. Exactly one of
 // Exec, HTTPGet and Job is set. A gate may be evaluated more than once, so it must be idempotent.
 type Gate struct {
+	// Name is the name of the gate, a DNS label of at most 40 characters that no other gate of the plan has.
 	Name string `json:"name"`
-	When When   `json:"when"`
+	// When is BeforeShrink, before the pod of an ordinal is removed from its side, or AfterGrow, after the pod is available
+	// on the other side.
+	When When `json:"when"`
 	// Exec is a command in a pod; it passes with exit code 0.
 	Exec *Exec `json:"exec,omitempty"`
 	// HTTPGet is a request to a pod, as in a probe of Kubernetes; it passes with a status from 200 to 399.
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
-	// Job is the spec of a Job in the namespace of the ordinal; it passes when the Job is complete.
+	// Job is the spec of a Job of batch/v1 in the namespace of the ordinal; it passes when the Job is complete.
 	Job *batchv1.JobSpec `json:"job,omitempty"`
-	// Pod is the pod that is queried: unset for the pod of the ordinal, AnyOther, or a fixed ordinal.
-	// A Job has none.
+	// Pod is the pod that is asked: AnyOther for any available pod that does not move at that moment, or a fixed ordinal.
+	// Defaults to the pod of the ordinal that moves. Must not be set for a job.
 	Pod *intstr.IntOrString `json:"pod,omitempty"`
-	// Expect, if not empty, must occur in the standard output of the command or in the body of the response.
+	// Expect is a text that must occur in the standard output of the command, or in the body of the response. Defaults to
+	// no such text. Must not be set for a job.
 	Expect string `json:"expect,omitempty"`
-	// Expression, if not empty, is a condition in CEL over the answer (package expressions).
+	// Expression is a condition in CEL over code, text and body of the answer, such as body.state == "running". Defaults to
+	// no condition. Must not be set for a job.
 	Expression string `json:"expression,omitempty"`
-	// Timeout is how long one ordinal may take to pass before the plan is blocked.
+	// Timeout is how long one ordinal may take to pass before the plan is blocked, from 1s to 24h. Defaults to 5m.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
-	// Interval is the time between two queries. A Job is watched instead.
+	// Interval is the time between two questions, from 1s to the timeout. Defaults to 5s. Must not be set for a job.
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
 // Exec is a command in a container.
 type Exec struct {
+	// Command is the program and its arguments. No shell interprets them. $(POD), $(ORDINAL), $(NAMESPACE) and $(SIDE) are
+	// replaced by the values of the ordinal.
 	Command []string `json:"command"`
-	// Container is empty for the default container of the pod.
+	// Container is the container that the command runs in. Defaults to the default container of the pod.
 	Container string `json:"container,omitempty"`
 }
 
@@ -187,6 +194,7 @@ func (g Gate) Kind() string {
 // Passed lists the gates of one step that have passed. It is journaled BEFORE the Job that proves it
 // is deleted: a Job never runs twice for a gate that has passed.
 type Passed struct {
+	// Seq is the number of the step.
 	Seq int `json:"seq"`
 	// Gates are entries of the form GATE/ORDINAL.
 	Gates []string `json:"gates,omitempty"`

@@ -18,12 +18,15 @@ const (
 // Leg is one pass over a plan: a direction, the Seq of its first step, and the ordinals [Lowest, End). A
 // Move takes these from the top, an Abort from the bottom. Finalize has none.
 type Leg struct {
+	// Direction is Move, Abort or Finalize.
 	Direction Direction `json:"direction"`
-	First     int       `json:"first"`
-	// Lowest is Start for a Move of everything, and higher for a Move that ends in a split. For an
+	// First is the number of the first step of the leg.
+	First int `json:"first"`
+	// Lowest is the lowest ordinal of the plan for a Move of everything, and higher for a Move that ends in a split. For an
 	// Abort it is the lowest ordinal that may have left the source.
 	Lowest int32 `json:"lowest"`
-	End    int32 `json:"end"`
+	// End is the ordinal after the highest one of the leg.
+	End int32 `json:"end"`
 	// Head is how many ordinals the first wave has; 0 for as many as the others.
 	Head int32 `json:"head,omitempty"`
 }

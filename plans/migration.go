@@ -10,55 +10,65 @@ import (
 // Migration is the file behind `stsmigrate plan -f`: the user's request, in the form that is kept
 // under version control. Flags on the command line override it.
 type Migration struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   Metadata `json:"metadata"`
-	Spec       Spec     `json:"spec"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Metadata names the plan.
+	Metadata Metadata `json:"metadata"`
+	// Spec says which set moves, where to, and how.
+	Spec Spec `json:"spec"`
 }
 
 // Metadata names the plan.
 type Metadata struct {
+	// Name is the name of the plan, a DNS label of at most 40 characters. Defaults to the name of the set.
 	Name string `json:"name,omitempty"`
 }
 
 // Spec is the spec of a Migration.
 type Spec struct {
-	Source      Place  `json:"source"`
+	// Source is the set that moves, and the access to its cluster.
+	Source Place `json:"source"`
+	// Destination is the place that the set moves to, with the changes to the set there.
 	Destination Target `json:"destination"`
-	// MaxUnavailable is d, how many ordinals may be unavailable at once, over both sides together: a number from 1, or
-	// a percentage of the ordinals, rounded up. Omitted, it is what the source's PodDisruptionBudget allows, or 1
-	// without one.
+	// MaxUnavailable is how many ordinals may be unavailable at once, over both sides together: a number from 1, or a
+	// percentage of the ordinals, rounded up. Defaults to what the PodDisruptionBudget of the source allows, or 1 without
+	// one.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Window is w, how many ordinals move together; 0 means 1.
+	// Window is how many ordinals move together, at most maxUnavailable. Defaults to 0, which means 1.
 	Window int32 `json:"window,omitempty"`
-	// Storage lists the names that differ in the destination's cluster.
+	// Storage lists the names of storage objects that differ in the destination's cluster. It must be empty within one
+	// cluster.
 	Storage Storage `json:"storage,omitzero"`
-	// Empty names claim templates whose ordinals start without data on the destination; the
-	// application replicates the data again.
+	// Empty names claim templates whose ordinals start without data on the destination, and whose data the application
+	// replicates again. Defaults to none: all volumes move.
 	Empty []string `json:"empty,omitempty"`
-	// Names is how pods are found during the migration; empty means Bridge where that is possible.
+	// Names is how pods are found while they are on two sides: bridge mirrors their addresses, mcs exports the Service by
+	// Multi-Cluster Services, and none leaves names unchanged. Defaults to bridge where the set has a headless Service.
 	Names NameMode `json:"names,omitempty"`
-	// Ignore names checks whose findings are accepted.
+	// Ignore names checks whose findings are accepted. The plan records them. Defaults to none.
 	Ignore []string `json:"ignore,omitempty"`
-	// Gates are evaluated for every ordinal.
+	// Gates are questions to the application, asked for every ordinal before it leaves or after it has arrived.
 	Gates []Gate `json:"gates,omitempty"`
 }
 
 // Place is a set and the access to its cluster. In the destination, an omitted field is as in the source.
 type Place struct {
+	// Kubeconfig is the path of a kubeconfig. Defaults to that of the source; for the source, to that of kubectl.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	Context    string `json:"context,omitempty"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name,omitempty"`
-	// Kind is StatefulSet (the default of the source) or StatefulSetSlice.
+	// Context is a context of the kubeconfig. Defaults to that of the source; for the source, to the current one.
+	Context string `json:"context,omitempty"`
+	// Namespace is the namespace of the set. Defaults to that of the source; for the source, to that of the context.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the set. Pods keep their names, so it is the same on both sides.
+	Name string `json:"name,omitempty"`
+	// Kind is StatefulSet or StatefulSetSlice. Defaults to that of the source; for the source, to StatefulSet.
 	Kind string `json:"kind,omitempty"`
 }
 
 // Target is the destination of the move, with the changes to the set there.
 type Target struct {
 	Place `json:",inline"`
-	// Patches are applied in their order, each given by path (from the folder of the
-	// Migration file) or as text, as in a kustomization.
+	// Patches change the set on the destination, in their order. Each is given by path or as text, as in a kustomization.
 	Patches []Patch `json:"patches,omitempty"`
 }
 
@@ -104,9 +114,9 @@ func (r Spec) refuse() error {
 // Patch is a change to the destination's set, compared with the source's: a strategic merge patch, or
 // a JSON patch (RFC 6902), in YAML or JSON.
 type Patch struct {
-	// Path is the file from which the patch was read.
+	// Path is the file of the patch, from the folder of the Migration.
 	Path string `json:"path,omitempty"`
-	// Patch is its text. A plan always has it; a Migration has it or Path.
+	// Patch is the text of the patch: a strategic merge patch or a JSON patch. A Migration has it or path, a plan always.
 	Patch string `json:"patch,omitempty"`
 }
 

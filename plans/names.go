@@ -18,12 +18,13 @@ const (
 
 // Names is how the pods are found during the migration.
 type Names struct {
+	// Mode is bridge (their addresses are mirrored), mcs (Multi-Cluster Services) or none (names stay unchanged).
 	Mode NameMode `json:"mode"`
 	// Service is the governing Service of the set (rule ID-5), headless; empty if names are left unchanged.
 	Service string `json:"service,omitempty"`
-	// SourceID and DestinationID are the clusters' own IDs in the names of MCS, where a cluster
-	// reports one (KEP-2149).
-	SourceID      string `json:"sourceID,omitempty"`
+	// SourceID is the source cluster's own ID in the names of MCS; empty if the cluster reports none (KEP-2149).
+	SourceID string `json:"sourceID,omitempty"`
+	// DestinationID is the destination cluster's own ID in the names of MCS; empty if the cluster reports none.
 	DestinationID string `json:"destinationID,omitempty"`
 }
 

@@ -101,9 +101,11 @@ func annotate(o metav1.Object, name, value string) {
 
 // Saved holds the old values of everything that the migration changes once for the whole plan.
 type Saved struct {
+	// Retention has the claim retention policy of each side's set.
 	Retention map[Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"retention,omitempty"`
 	// Slice is the range of a destination set that existed before the plan.
-	Slice   *Slice                                    `json:"slice,omitempty"`
+	Slice *Slice `json:"slice,omitempty"`
+	// Budgets has the spec of each side's PodDisruptionBudget.
 	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
 	// SourceUID is the UID of a recreated source set for which the user has vouched.
 	SourceUID types.UID `json:"sourceUID,omitempty"`

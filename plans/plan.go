@@ -50,11 +50,13 @@ type Ref struct {
 	// Cluster is the UID of the cluster's kube-system namespace, the only name of a cluster that no
 	// kubeconfig can change.
 	Cluster types.UID `json:"cluster"`
-	// Context is the kubeconfig context used when the plan was made. It is only shown: Cluster
-	// identifies the cluster.
-	Context   string `json:"context,omitempty"`
+	// Context is the kubeconfig context used when the plan was made. It is only shown: the field cluster identifies the
+	// cluster.
+	Context string `json:"context,omitempty"`
+	// Namespace is the namespace of the set.
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	// Name is the name of the set, the same on both sides.
+	Name string `json:"name"`
 	// Kind is StatefulSetSlice for a StatefulSetSlice, and empty for a StatefulSet.
 	Kind string `json:"kind,omitempty"`
 }
@@ -71,7 +73,9 @@ func (r Ref) String() string {
 // namespace. Unless it is Required, it is copied from the source when absent, and an existing object
 // that differs blocks the plan.
 type Dependency struct {
+	// Kind is the kind of the object, such as Secret.
 	Kind string `json:"kind"`
+	// Name is the name of the object, the same on both sides.
 	Name string `json:"name"`
 	// Optional reports that the pods also run without the object.
 	Optional bool `json:"optional,omitempty"`
@@ -85,23 +89,31 @@ func (d Dependency) String() string { return d.Kind + "/" + d.Name }
 
 // Budget names the PodDisruptionBudgets of both sides.
 type Budget struct {
-	Source      string `json:"source"`
+	// Source is the name of the budget on the source.
+	Source string `json:"source"`
+	// Destination is the name of the budget on the destination.
 	Destination string `json:"destination"`
-	// SourceExisted and DestinationExisted report whether the budget is the user's. Any other budget
-	// is created by the migration and deleted after it.
-	SourceExisted      bool `json:"sourceExisted"`
+	// SourceExisted reports that the source's budget is the user's. Any other budget is created by the migration, and
+	// deleted after it.
+	SourceExisted bool `json:"sourceExisted"`
+	// DestinationExisted reports that the destination's budget is the user's.
 	DestinationExisted bool `json:"destinationExisted"`
 }
 
 // Fingerprint identifies the objects for which the plan was made. A plan that no longer matches them
 // is refused before the first write.
 type Fingerprint struct {
-	SourceUID      types.UID `json:"sourceUID"`
-	SourceSpec     string    `json:"sourceSpec"`
-	BudgetUID      types.UID `json:"budgetUID,omitempty"`
-	BudgetSpec     string    `json:"budgetSpec,omitempty"`
+	// SourceUID is the UID of the source's set.
+	SourceUID types.UID `json:"sourceUID"`
+	// SourceSpec is the hash of the spec of the source's set.
+	SourceSpec string `json:"sourceSpec"`
+	// BudgetUID is the UID of the source's PodDisruptionBudget; empty if there was none.
+	BudgetUID types.UID `json:"budgetUID,omitempty"`
+	// BudgetSpec is the hash of the spec of the source's PodDisruptionBudget.
+	BudgetSpec string `json:"budgetSpec,omitempty"`
+	// DestinationUID is the UID of the destination's set; empty if there was none.
 	DestinationUID types.UID `json:"destinationUID,omitempty"`
-	// DestinationSpec is set only when the destination set existed.
+	// DestinationSpec is the hash of the spec of the destination's set; empty if there was none.
 	DestinationSpec string `json:"destinationSpec,omitempty"`
 }
 
@@ -110,7 +122,8 @@ type Fingerprint struct {
 type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Name       string `json:"name"`
+	// Name is the name of the plan, of its ConfigMap and of its StatefulSetMigration.
+	Name string `json:"name"`
 	// ID is unique to this plan, also among plans that use one name one after the other. The stamps
 	// on objects carry it.
 	ID string `json:"id"`
@@ -121,10 +134,13 @@ type Plan struct {
 	// Read is the whole document as it was read, if it has unknown fields; nil otherwise.
 	Read json.RawMessage `json:"-"`
 
-	Source      Ref `json:"source"`
+	// Source is the set that moves.
+	Source Ref `json:"source"`
+	// Destination is the place that the set moves to.
 	Destination Ref `json:"destination"`
-	// The ordinals that move: [Start, Start+Count).
+	// Start is the lowest ordinal that moves.
 	Start int32 `json:"start"`
+	// Count is how many ordinals move: those from start to start + count - 1.
 	Count int32 `json:"count"`
 	// MaxUnavailable is d: the maximum number of ordinals that are unavailable at once, over both
 	// sides together. At least 1.
@@ -132,32 +148,39 @@ type Plan struct {
 	// Window is w: how many ordinals one wave moves together, from 1 to d.
 	Window int32 `json:"window"`
 
-	Claims  []ClaimMove `json:"claims,omitempty"`
-	Storage Storage     `json:"storage,omitzero"`
+	// Claims lists the claim templates of the set, and how the volumes of each move.
+	Claims []ClaimMove `json:"claims,omitempty"`
+	// Storage maps the names that differ in the destination's cluster. A name without an entry stays as it is.
+	Storage Storage `json:"storage,omitzero"`
 	// Shared lists the volumes that the pod template itself names.
-	Shared       []SharedVolume `json:"shared,omitempty"`
-	Dependencies []Dependency   `json:"dependencies,omitempty"`
-	// Patches are the user's changes to the destination's set, compared with the source's. Changes
-	// lists their effect, one line of "field: old -> new" for each field. Changes is for the user to
-	// read; Misstated compares it with the patches.
-	Patches []Patch     `json:"patches,omitempty"`
-	Changes []string    `json:"changes,omitempty"`
-	Names   Names       `json:"names,omitzero"`
-	Gates   []Gate      `json:"gates,omitempty"`
-	Budget  Budget      `json:"budget"`
-	Seen    Fingerprint `json:"seen"`
+	Shared []SharedVolume `json:"shared,omitempty"`
+	// Dependencies lists the objects that the pods name. What the destination's namespace lacks is copied there.
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+	// Patches are the user's changes to the destination's set, compared with the source's.
+	Patches []Patch `json:"patches,omitempty"`
+	// Changes lists the effect of the patches for the user, one line of "field: old -> new" for each field.
+	Changes []string `json:"changes,omitempty"`
+	// Names is how the pods are found while they are on two sides.
+	Names Names `json:"names,omitzero"`
+	// Gates are the questions to the application, with all defaults set.
+	Gates []Gate `json:"gates,omitempty"`
+	// Budget names the PodDisruptionBudgets of both sides.
+	Budget Budget `json:"budget"`
+	// Seen identifies the objects for which the plan was made. The plan is refused when they have changed since.
+	Seen Fingerprint `json:"seen"`
 	// Versions are the versions that the API servers of both sides reported when the plan was made. A
 	// side that reported none is absent.
 	Versions map[Side]string `json:"versions,omitempty"`
 	// Ignored names the checks whose findings the user accepted when the plan was made. They do not
 	// block this plan, now or later.
 	Ignored []string `json:"ignored,omitempty"`
-	// Made says who made the plan, and when; nil if that is not known. It is only reported.
+	// Made says who made the plan, and when; missing if that is not known. It is only reported.
 	Made *Made `json:"made,omitempty"`
 }
 
 // Made is the origin of a plan.
 type Made struct {
+	// At is when the plan was made.
 	At metav1.Time `json:"at"`
 	// By is the user as the destination's API server names them; empty if it does not say.
 	By string `json:"by,omitempty"`
@@ -223,7 +246,9 @@ func isOrdinal(rest string, prefixed bool) bool {
 
 // Slice is the range of ordinals of one set: [Start, Start+Replicas).
 type Slice struct {
-	Start    int32 `json:"start"`
+	// Start is the lowest ordinal of the range.
+	Start int32 `json:"start"`
+	// Replicas is how many ordinals the range has.
 	Replicas int32 `json:"replicas"`
 }
 

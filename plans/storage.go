@@ -25,36 +25,44 @@ const (
 
 // ClaimMove is one entry of volumeClaimTemplates and how its volumes move.
 type ClaimMove struct {
+	// Template is the name of the claim template.
 	Template string `json:"template"`
-	Mode     Mode   `json:"mode"`
+	// Mode is rebind (the same volume object gets another claim, within one cluster), reimport (a second volume object for
+	// the same disk, in another cluster) or empty (no volume moves).
+	Mode Mode `json:"mode"`
 }
 
 // Storage maps the names that differ in the destination's cluster. It is used for volumes that are
 // reimported; a name without an entry stays as it is.
 type Storage struct {
-	// Classes maps StorageClasses, by name.
+	// Classes maps names of StorageClasses of the source to those of the destination.
 	Classes map[string]string `json:"classes,omitempty"`
-	// Drivers maps names of CSI drivers, where one driver has another name there.
+	// Drivers maps names of CSI drivers, where one driver has another name on the destination.
 	Drivers map[string]string `json:"drivers,omitempty"`
 	// Topology maps the node labels that volumes are bound to.
 	Topology []Topology `json:"topology,omitempty"`
-	// Secrets maps the Secrets that CSI drivers use, as namespace/name.
+	// Secrets maps the Secrets that CSI drivers use, each written as namespace/name.
 	Secrets map[string]string `json:"secrets,omitempty"`
-	// VolumeAttributes maps values of a CSI volume's attributes, by key.
+	// VolumeAttributes maps, for a key of a CSI volume's attributes, the values of the source to those of the destination.
 	VolumeAttributes map[string]map[string]string `json:"volumeAttributes,omitempty"`
 }
 
 // Topology maps one label key of node affinity, and its values. A value without an entry in Values stays.
 type Topology struct {
-	Key    string            `json:"key"`
-	As     string            `json:"as,omitempty"` // empty for the same key
+	// Key is the key of the label on the source, such as topology.kubernetes.io/zone.
+	Key string `json:"key"`
+	// As is the key of the label on the destination. Defaults to the same key.
+	As string `json:"as,omitempty"`
+	// Values maps values of the label. A value without an entry stays as it is.
 	Values map[string]string `json:"values,omitempty"`
 }
 
 // SharedVolume is a volume that all ordinals mount by a claim named in the pod
 // template. It is given to the destination once, before the first ordinal moves.
 type SharedVolume struct {
-	Claim  string `json:"claim"`
+	// Claim is the name of the claim, the same on both sides.
+	Claim string `json:"claim"`
+	// Volume is the name of the source's PersistentVolume.
 	Volume string `json:"volume"`
 	// Handle identifies the disk.
 	Handle string `json:"handle"`

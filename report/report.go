@@ -16,41 +16,55 @@ const Kind = "Report"
 
 // Report is what a plan has done so far. Its JSON form is stable within an API version.
 type Report struct {
-	APIVersion  string          `json:"apiVersion"`
-	Kind        string          `json:"kind"`
-	Plan        string          `json:"plan"`
-	ID          string          `json:"id"`
-	Hash        string          `json:"hash"`
-	Source      plans.Ref       `json:"source"`
-	Destination plans.Ref       `json:"destination"`
-	Direction   plans.Direction `json:"direction"`
-	// Outcome is empty while the plan is under way.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Plan is the name of the plan.
+	Plan string `json:"plan"`
+	// ID is the ID of the plan.
+	ID string `json:"id"`
+	// Hash is the hash of the plan.
+	Hash string `json:"hash"`
+	// Source is the set that moves.
+	Source plans.Ref `json:"source"`
+	// Destination is the place that the set moves to.
+	Destination plans.Ref `json:"destination"`
+	// Direction is the last direction of the plan: Move, Abort or Finalize.
+	Direction plans.Direction `json:"direction"`
+	// Outcome is Moved, Split, Finalized or Aborted; empty while the plan is under way.
 	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Blocked is the reason why the plan is blocked now.
 	Blocked string `json:"blocked,omitempty"`
-	// Ordinals is how many ordinals the plan moves, MaxUnavailable how many may be unavailable at once, and Window how
-	// many move together.
-	Ordinals       int32        `json:"ordinals"`
-	MaxUnavailable int32        `json:"maxUnavailable"`
-	Window         int32        `json:"window"`
-	Budget         plans.Budget `json:"budget"`
-	// Made says who made the plan. Begun is when its first process began it, and Ended when it was finalized or aborted.
-	Made  *plans.Made  `json:"made,omitempty"`
+	// Ordinals is how many ordinals the plan moves.
+	Ordinals int32 `json:"ordinals"`
+	// MaxUnavailable is how many ordinals may be unavailable at once, over both sides together.
+	MaxUnavailable int32 `json:"maxUnavailable"`
+	// Window is how many ordinals move together.
+	Window int32 `json:"window"`
+	// Budget names the PodDisruptionBudgets of both sides.
+	Budget plans.Budget `json:"budget"`
+	// Made says who made the plan, and when; missing if that is not known.
+	Made *plans.Made `json:"made,omitempty"`
+	// Begun is when the first process began the plan; missing before.
 	Begun *metav1.Time `json:"begun,omitempty"`
+	// Ended is when the plan was finalized or aborted; missing before.
 	Ended *metav1.Time `json:"ended,omitempty"`
-	// Ignored names the checks whose findings were accepted, and Vouched the facts for which users have vouched.
+	// Ignored names the checks whose findings were accepted.
 	Ignored []string `json:"ignored,omitempty"`
+	// Vouched lists the facts for which users have vouched, in words.
 	Vouched []string `json:"vouched,omitempty"`
-	Waves   []Wave   `json:"waves"`
+	// Waves lists the waves in their order, with the one that is under way.
+	Waves []Wave `json:"waves"`
 	// Checks is what the checks before the first write have answered.
 	Checks *journal.Checked `json:"checks,omitempty"`
 	// Writes counts what was sent for the waves that have arrived.
 	Writes int `json:"writes,omitempty"`
-	// Away is how many ordinals were between the sides, from each time on. Peak is the largest of these numbers.
+	// Away is how many ordinals were between the sides, from each time on.
 	Away []Level `json:"away"`
-	Peak int32   `json:"peak"`
+	// Peak is the largest number of ordinals that were between the sides at once.
+	Peak int32 `json:"peak"`
 	// Spans has the figures of each span over all waves, in the order of the spans.
-	Spans  []Span          `json:"spans"`
+	Spans []Span `json:"spans"`
+	// Events lists what has happened to the whole plan, the oldest first.
 	Events []journal.Event `json:"events"`
 	// Unrecorded lists ordinals that are part of the direction and have no record. An ordinal that has not moved yet
 	// has none either.
@@ -65,38 +79,50 @@ type Report struct {
 
 // Wave is one wave: an ordinal, or several that moved together.
 type Wave struct {
-	Pods     string     `json:"pods"`
-	Ordinals []int32    `json:"ordinals"`
-	To       plans.Side `json:"to"`
-	// Left is when the wave began to leave, and Arrived when it was available again; nil while it is away.
-	Left    metav1.MicroTime  `json:"left"`
+	// Pods are the pods of the wave, such as web-4 or web-2..4.
+	Pods string `json:"pods"`
+	// Ordinals are the ordinals of the wave, the lowest first.
+	Ordinals []int32 `json:"ordinals"`
+	// To is the side that the wave moves to.
+	To plans.Side `json:"to"`
+	// Left is when the wave began to leave.
+	Left metav1.MicroTime `json:"left"`
+	// Arrived is when the wave was available again; missing while it is away.
 	Arrived *metav1.MicroTime `json:"arrived,omitempty"`
 	// Seconds is how long each span took.
 	Seconds map[plans.Span]float64 `json:"seconds"`
-	// From and Onto are the nodes that the pods have left and reached, by the order of the ordinals.
+	// From has the nodes that the pods have left, in the order of the ordinals.
 	From []string `json:"from,omitempty"`
+	// Onto has the nodes that the pods have reached, in the order of the ordinals.
 	Onto []string `json:"onto,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
 	// Budgets is what the budget of each side allowed while the wave was away, on the way to the destination.
 	Budgets map[plans.Side]string `json:"budgets,omitempty"`
-	// Process has seen it arrive, in this epoch.
+	// Process is the process that has seen the wave arrive.
 	Process string `json:"process,omitempty"`
-	Epoch   int64  `json:"epoch"`
+	// Epoch is the epoch of the process that has seen the wave arrive.
+	Epoch int64 `json:"epoch"`
 }
 
 // Level is how many ordinals were away from this time on.
 type Level struct {
-	From  metav1.MicroTime `json:"from"`
-	Count int32            `json:"count"`
+	// From is the time from which on this number was away.
+	From metav1.MicroTime `json:"from"`
+	// Count is how many ordinals were away.
+	Count int32 `json:"count"`
 }
 
 // Span has the figures of one span, or of their sum, in seconds.
 type Span struct {
-	Name    plans.Span `json:"name"`
-	Median  float64    `json:"median"`
-	Longest float64    `json:"longest"`
-	Total   float64    `json:"total"`
+	// Name is the span, or "neither side" for the sum of all.
+	Name plans.Span `json:"name"`
+	// Median is the median over the waves.
+	Median float64 `json:"median"`
+	// Longest is the longest of the waves.
+	Longest float64 `json:"longest"`
+	// Total is the sum over the waves.
+	Total float64 `json:"total"`
 }
 
 // New returns the report of a plan. whole is its whole timeline, and untold the reason why a part of it is missing.

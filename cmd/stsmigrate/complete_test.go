@@ -27,6 +27,7 @@ func TestTheShellCompletesNames(t *testing.T) {
 		"status|-o|js":        "json jsonpath= :6",
 		"explain|ClaimM":      "ClaimMounted :4",
 		"version|":            ":4",
+		"schema|No":           "Notification :4",
 	} {
 		got := command(t, append([]string{"__complete"}, strings.Split(args, "|")...)...)
 		if have := strings.Join(strings.FieldsFunc(strings.TrimSpace(got.out), func(r rune) bool { return r == '\n' }), " "); have != want {

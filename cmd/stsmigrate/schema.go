@@ -13,10 +13,12 @@ import (
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema [KIND]", Short: "Print the JSON Schema of a document, without a network",
-		Long: `Print the JSON Schema (draft 2020-12) of a document that stsmigrate reads or writes: ` + strings.Join(schemas.Kinds(), ", ") + `.
-Editors complete and check a Migration with it. Without an argument, the kinds are listed. No cluster
-is asked.`,
+		Long: `Print the JSON Schema (draft 2020-12) of a document that stsmigrate reads or writes:
+` + strings.Join(schemas.Kinds(), ", ") + `.
+Editors complete and check a Migration with it. An Event is a line of --events json, and a Notification
+is a message of the orchestrator. Without an argument, the kinds are listed. No cluster is asked.`,
 		Example: `  stsmigrate schema Migration > migration.schema.json
+  stsmigrate schema Event > event.schema.json
   stsmigrate schema`,
 		Args: program.OptionalArgument, ValidArgs: schemas.Kinds(),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -1,7 +1,7 @@
 // Command kind edits the CustomResourceDefinition that controller-gen has generated into the one that is
 // installed. For the pod template, controller-gen cannot express these rules:
 //
-//   - No descriptions: with every field of a pod described, the CRD would exceed the annotation in which
+//   - No descriptions of its fields: with every field of a pod described, the CRD would exceed the annotation in which
 //     kubectl apply keeps the last applied object.
 //   - Unknown fields are kept, at any depth: they belong to a later Kubernetes.
 //   - null means absent, as in the API server's own kinds.
@@ -53,7 +53,9 @@ func installed(raw []byte) ([]byte, error) {
 		spec := d.Spec.Versions[k].Schema.OpenAPIV3Schema.Properties["spec"]
 		template := spec.Properties["template"]
 		template.Properties = each(template.Properties, lenient)
+		about := template.Description
 		keeps(&template)
+		template.Description = about
 		spec.Properties["template"] = template
 		claims := spec.Properties["volumeClaimTemplates"]
 		claims.Items.Schema.Properties = each(claims.Items.Schema.Properties, silent)

@@ -144,6 +144,7 @@ export default defineConfig({
         items: [
           { text: "Commands", link: "/commands" },
           { text: "Command line", link: "/cli" },
+          { text: "Settings of the programs in a cluster", link: "/settings" },
           { text: "Schemas of documents", link: "/schemas/" },
           { text: "Fields", link: "/fields" },
           { text: "Checks", link: "/checks" },

@@ -59,12 +59,13 @@ func generated(t *testing.T, kind string) []byte {
 	for name, text := range r.CommentMap {
 		r.CommentMap[name] = strings.Join(strings.Fields(text), " ")
 	}
+	r.LookupComment = func(of reflect.Type, field string) string { return meaning(of, field, r.CommentMap) }
 	r.Mapper = func(of reflect.Type) *jsonschema.Schema { return foreign(of, words, written) }
 	of := reflect.TypeOf(documents()[kind])
 	s := r.ReflectFromType(of)
 	s.ID, s.Title = jsonschema.ID(published+schemas.File(kind)), kind
-	s.Properties.Set("kind", &jsonschema.Schema{Const: kind})
-	s.Properties.Set("apiVersion", &jsonschema.Schema{Const: plans.APIVersion})
+	s.Properties.Set("kind", &jsonschema.Schema{Const: kind, Description: "kind is the kind of the document."})
+	s.Properties.Set("apiVersion", &jsonschema.Schema{Const: plans.APIVersion, Description: "apiVersion is the version of the document. A reader refuses a version that it does not know."})
 	if written {
 		asWritten(s)
 	} else {
@@ -78,6 +79,35 @@ func generated(t *testing.T, kind string) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// meaning returns what the comment on a field says, with the name that the field has in a document; of a type of
+// Kubernetes what its own reference says.
+func meaning(of reflect.Type, field string, comments map[string]string) string {
+	if of.Kind() != reflect.Struct || field == "" {
+		return ""
+	}
+	f, _ := of.FieldByName(field)
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if said := differently()[of.Name()+"."+name]; said != "" {
+		return said
+	}
+	said := comments[of.PkgPath()+"."+of.Name()+"."+field]
+	if documented, is := reflect.New(of).Interface().(interface{ SwaggerDoc() map[string]string }); is {
+		said = strings.Join(strings.Fields(documented.SwaggerDoc()[name]), " ")
+	}
+	if rest, begins := strings.CutPrefix(said, field); begins && strings.IndexAny(rest, " ,") == 0 {
+		return name + rest
+	}
+	return said
+}
+
+// differently has the meaning of fields that are of a type of Kubernetes and mean something else here.
+func differently() map[string]string {
+	return map[string]string{
+		"HTTPGetAction.host":     "host must be left out. The request goes to the pod that the gate asks.",
+		"HTTPGetAction.protocol": "protocol must be left out. The API server chooses it.",
+	}
 }
 
 // qualified returns the name of a type with its package, since two packages may have types of one name.

@@ -1,5 +1,6 @@
-// Package schemas has the JSON Schemas of the documents that stsmigrate reads and writes. They are generated from the
-// Go types by the test of this package.
+// Package schemas has the JSON Schemas of the documents that stsmigrate reads and writes. The test of this package
+// generates them from the Go types. Those of the messages, Event and Notification, are written by hand, and the test
+// compares their fields with the types.
 package schemas
 
 import (
@@ -12,7 +13,9 @@ import (
 var files embed.FS
 
 // Kinds returns the kinds of document that have a schema.
-func Kinds() []string { return []string{"Migration", "Plan", "Journal", "Report", "PlanStatus"} }
+func Kinds() []string {
+	return []string{"Migration", "Plan", "Journal", "Report", "PlanStatus", "Event", "Notification"}
+}
 
 // Of returns the schema of a kind, in whatever case it is written.
 func Of(kind string) ([]byte, error) {

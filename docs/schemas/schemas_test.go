@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,18 +18,20 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/docs/schemas"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/report"
+	"github.com/stsmigrate/stsmigrate/view/event"
 )
 
 var update = flag.Bool("update", false, "write the schemas anew") //nolint:gochecknoglobals // a flag of the test
 
 func TestTheSchemasAreMadeOfTheTypes(t *testing.T) {
-	if len(documents()) != len(schemas.Kinds()) {
-		t.Errorf("%d types for %v", len(documents()), schemas.Kinds())
+	if len(documents())+len(messages()) != len(schemas.Kinds()) {
+		t.Errorf("%d types for %v", len(documents())+len(messages()), schemas.Kinds())
 	}
-	for _, kind := range schemas.Kinds() {
+	for _, kind := range slices.Sorted(maps.Keys(documents())) {
 		want := generated(t, kind)
 		if *update {
 			if err := os.WriteFile(schemas.File(kind), want, 0o600); err != nil {
@@ -36,6 +40,62 @@ func TestTheSchemasAreMadeOfTheTypes(t *testing.T) {
 		}
 		if have, err := os.ReadFile(schemas.File(kind)); err != nil || !bytes.Equal(have, want) {
 			t.Errorf("%s is not as generated (%v): go test ./docs/schemas -update", schemas.File(kind), err)
+		}
+	}
+}
+
+// messages returns the Go type of each kind whose schema is written by hand.
+func messages() map[string]any {
+	return map[string]any{"Event": event.Event{}, "Notification": notify.Event{}}
+}
+
+// The schemas that are written by hand have each field of the type, and no other.
+func TestTheSchemasOfMessagesHaveTheFieldsOfTheTypes(t *testing.T) {
+	for kind, of := range messages() {
+		var n node
+		if err := json.Unmarshal(read(t, schemas.File(kind)), &n); err != nil {
+			t.Fatal(err)
+		}
+		sameFields(t, kind, n, n.Defs, reflect.TypeOf(of))
+	}
+}
+
+func sameFields(t *testing.T, path string, n node, defs map[string]node, of reflect.Type) {
+	t.Helper()
+	if below, is := defs[strings.TrimPrefix(n.Ref, "#/$defs/")]; is {
+		n = below
+	}
+	of = pointed(of)
+	if of.Kind() != reflect.Struct || of == reflect.TypeFor[time.Time]() {
+		return
+	}
+	var want []string
+	for _, f := range reflect.VisibleFields(of) {
+		if !f.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		want = append(want, name)
+		sameFields(t, path+"."+name, n.Properties[name], defs, f.Type)
+	}
+	slices.Sort(want)
+	if have := slices.Sorted(maps.Keys(n.Properties)); !slices.Equal(have, want) {
+		t.Errorf("%s has the fields %v, expected %v", path, have, want)
+	}
+}
+
+// A program that reads a message of a newer release must not refuse it.
+func TestANewerReleaseMaySayMore(t *testing.T) {
+	for kind, message := range map[string]string{
+		"Event": `{"apiVersion": "stsmigrate.dev/v1alpha1", "kind": "Event", "type": "Newer", "time": "2026-01-02T12:00:00Z", "plan": "web",
+			"message": "x", "more": 1, "step": {"op": "Grow", "more": 1}, "spans": {"more": 1}}`,
+		"Notification": `{"specversion": "1.0", "id": "187523806d3a85c0bc0641b13fae107d", "source": "/clusters/c/namespaces/n/statefulsetmigrations",
+			"type": "dev.stsmigrate.plan.newer", "subject": "web", "time": "2026-01-02T12:00:00Z", "datacontenttype": "application/json", "sequence": "0000000004",
+			"more": 1, "data": {"plan": "web", "namespace": "n", "state": "Newer", "change": "newer", "more": 1,
+			"source": {"cluster": "c", "namespace": "n", "name": "web", "more": 1}}}`,
+	} {
+		if err := valid(t, kind, []byte(message)); err != nil {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 // Assurances holds the facts for which users have vouched so far, as the journal keeps them. A node is recorded
 // with the flight for which it was named: the node may return, and means nothing for another wave.
 type Assurances struct {
-	// Readopt is valid until the next takeover of the plan.
+	// Readopt vouches that sets and volumes without the mark of the plan, or recreated ones, are its own. It is valid until
+	// the next takeover of the plan.
 	Readopt bool `json:"readopt,omitempty"`
-	// MaxUnavailable is valid during an abort.
+	// MaxUnavailable is how many ordinals may be unavailable during an abort. Defaults to 0: the number of the plan.
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
-	// SourceGone is valid for good.
+	// SourceGone vouches that the source's cluster does not exist any more. It is valid for good.
 	SourceGone bool `json:"sourceGone,omitempty"`
 }
 

@@ -18,27 +18,29 @@ import (
 type Journal struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Plan is the ID of the plan this journal belongs to.
+	// Plan is the ID of the plan that the journal belongs to.
 	Plan string `json:"plan"`
 	// Hash is the hash of the plan: the journal means nothing under another plan of the same ID.
 	Hash string `json:"hash,omitempty"`
 	// Read is as in Plan.
 	Read json.RawMessage `json:"-"`
 	// Epoch grows with every takeover of the plan (S9).
-	Epoch int64     `json:"epoch"`
-	Leg   plans.Leg `json:"leg"`
-	// Done is the Seq of the last step known to be finished. It may lag behind the clusters, but
+	Epoch int64 `json:"epoch"`
+	// Leg is the direction in which the plan is carried out, and the ordinals that it is for.
+	Leg plans.Leg `json:"leg"`
+	// Done is the number of the last step known to be finished. It may lag behind the clusters, but
 	// never run ahead of them.
 	Done int `json:"done"`
-	// Begun is the Seq of the last step that may have written (S10).
+	// Begun is the number of the last step that may have written (S10).
 	Begun int `json:"begun"`
 	// Flight is the wave under way, or else the last one.
 	Flight *plans.Flight `json:"flight,omitempty"`
-	Saved  plans.Saved   `json:"saved"`
+	// Saved has the old values of what the migration changes once for the whole plan. The first value is never replaced.
+	Saved plans.Saved `json:"saved"`
 	// Touched lists the ordinals that a process has begun to fence. They stay until one process has
 	// fenced them all: a write that a process sent before it died may also arrive late.
 	Touched []int32 `json:"touched,omitempty"`
-	// Paused pauses the plan. It takes effect at the next Boundary.
+	// Paused pauses the plan. It takes effect where no ordinal is in flight.
 	Paused bool `json:"paused,omitempty"`
 	// Resting records that a pause has taken effect since the last step began: nothing is in flight,
 	// and the budgets are open.
@@ -46,14 +48,14 @@ type Journal struct {
 	// PauseAt, if not 0, is an ordinal: a Move pauses before the first wave that lies wholly below
 	// it, when all ordinals from it upwards have arrived.
 	PauseAt int32 `json:"pauseAt,omitempty"`
-	// TightSince is the time at which the budgets were tightened for the wave under way, and Longest the
-	// longest time that a wave kept them tight. Both are only reported and decide nothing.
-	TightSince   *metav1.Time     `json:"tightSince,omitempty"`
+	// TightSince is the time at which the budgets were tightened for the wave under way. It is only reported.
+	TightSince *metav1.Time `json:"tightSince,omitempty"`
+	// LongestTight is the longest time that a wave kept the budgets tight. It is only reported.
 	LongestTight *metav1.Duration `json:"longestTight,omitempty"`
-	// Stopwatch measures the wave under way, and Downtime sums the waves before it. Both are only
-	// reported and decide nothing.
+	// Stopwatch measures the wave under way. It is only reported and decides nothing.
 	Stopwatch *Stopwatch `json:"stopwatch,omitempty"`
-	Downtime  *Downtime  `json:"downtime,omitempty"`
+	// Downtime sums the waves that have arrived. It is only reported and decides nothing.
+	Downtime *Downtime `json:"downtime,omitempty"`
 	// Timeline is what has happened to the plan. It decides nothing.
 	Timeline Timeline `json:"timeline,omitzero"`
 	// EndedAt is the time at which the plan ended. It is reported, and gives the age of a record.
@@ -61,26 +63,28 @@ type Journal struct {
 	// Blocked is the reason why the plan is blocked and needs the user. The next process that finds the
 	// reason gone clears it.
 	Blocked string `json:"blocked,omitempty"`
-	// BlockedID, WaitingID and OverdueID name the reasons beside them. They mean nothing without these.
+	// BlockedID is the ID of the reason in blocked, for `stsmigrate explain`. It means nothing without that.
 	BlockedID reasons.ID `json:"blockedID,omitempty"`
+	// WaitingID is the ID of the reason in waiting. It means nothing without that.
 	WaitingID reasons.ID `json:"waitingID,omitempty"`
+	// OverdueID is the ID of the reason in overdue. It means nothing without that.
 	OverdueID reasons.ID `json:"overdueID,omitempty"`
 	// KeepNames records that the user wants the bridge of the names to outlive the plan: Finalize
 	// leaves it, and the process that maintains it from then on identifies it by this plan.
 	KeepNames bool `json:"keepNames,omitempty"`
 	// Passed lists passed gates of the step under way, or of the last step that had any.
 	Passed *plans.Passed `json:"passed,omitempty"`
-	// SkipGates, if not 0, is the Seq of the last step whose gates the user wants skipped.
+	// SkipGates, if not 0, is the number of the last step whose gates the user wants skipped.
 	SkipGates int `json:"skipGates,omitempty"`
 	// Prepared, between two clusters, is the wave whose volumes and claims may have been made before it leaves,
 	// while the wave before it comes up.
 	Prepared *plans.Slice `json:"prepared,omitempty"`
-	// Outcome is set when the Leg is finished.
+	// Outcome is Moved, Split, Finalized or Aborted once the leg is finished; empty before.
 	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Detached records that an orchestrator carries the plan out and is the only writer of the
-	// journal. The user's requests are in the StatefulSetMigration of the plan, and Observed is the part
-	// of them that has been taken over.
-	Detached bool           `json:"detached,omitempty"`
+	// journal. The user's requests are in the StatefulSetMigration of the plan.
+	Detached bool `json:"detached,omitempty"`
+	// Observed is the part of the user's requests that has been taken over.
 	Observed plans.Observed `json:"observed,omitzero"`
 	// Waiting is the reason why a detached plan does not continue although it needs no decision: it
 	// resumes by itself. It decides nothing.

@@ -13,15 +13,21 @@ import (
 // Stopwatch measures the spans of the wave under way. It is only reported and decides nothing: a
 // crash loses what was not journaled with the next intent.
 type Stopwatch struct {
-	Span  plans.Span                     `json:"span"`
-	Since metav1.MicroTime               `json:"since"`
-	Took  map[plans.Span]metav1.Duration `json:"took,omitempty"`
+	// Span is the span that the wave is in: terminate, detach, handOver, attach or ready.
+	Span plans.Span `json:"span"`
+	// Since is when this span began.
+	Since metav1.MicroTime `json:"since"`
+	// Took is how long each earlier span of the wave took.
+	Took map[plans.Span]metav1.Duration `json:"took,omitempty"`
 }
 
 // Downtime sums the spans of all waves that have arrived.
 type Downtime struct {
-	Waves   int                            `json:"waves"`
-	Total   map[plans.Span]metav1.Duration `json:"total"`
+	// Waves is how many waves have arrived.
+	Waves int `json:"waves"`
+	// Total is how long each span took, over all waves together.
+	Total map[plans.Span]metav1.Duration `json:"total"`
+	// Longest is how long each span took at most.
 	Longest map[plans.Span]metav1.Duration `json:"longest"`
 }
 

@@ -18,9 +18,11 @@ import (
 // together with the next write of the journal that is due anyway. Older entries are in a ConfigMap of their own.
 type Timeline struct {
 	// Begun is the time at which the first process began the plan.
-	Begun  *metav1.Time `json:"begun,omitempty"`
-	Events []Event      `json:"events,omitempty"`
-	Waves  []Wave       `json:"waves,omitempty"`
+	Begun *metav1.Time `json:"begun,omitempty"`
+	// Events lists what has happened to the whole plan, the oldest first.
+	Events []Event `json:"events,omitempty"`
+	// Waves lists the waves that have arrived, in their order.
+	Waves []Wave `json:"waves,omitempty"`
 	// Omitted is the number of entries that were dropped because they could not be stored elsewhere.
 	Omitted int `json:"omitted,omitempty"`
 	// Checks is what the checks before the first write have answered.
@@ -48,50 +50,60 @@ const (
 
 // Event is one entry about the whole plan.
 type Event struct {
-	At   metav1.Time `json:"at"`
-	Kind EventKind   `json:"kind"`
+	// At is when it happened, to the second.
+	At metav1.Time `json:"at"`
+	// Kind is Requested, Blocked, Paused or Ended.
+	Kind EventKind `json:"kind"`
 	// ID is that of the reason, with Blocked.
 	ID reasons.ID `json:"id,omitempty"`
 	// By is the user as the API server names them, or the program that has asked; empty if not known.
-	By   string `json:"by,omitempty"`
+	By string `json:"by,omitempty"`
+	// What is what was requested, the reason, or the outcome, in words.
 	What string `json:"what,omitempty"`
 }
 
 // Wave is one wave that has arrived.
 type Wave struct {
-	// Seq is that of its Grow. No two waves of a plan have the same.
-	Seq      int         `json:"seq"`
+	// Seq is the number of its step Grow. No two waves of a plan have the same.
+	Seq int `json:"seq"`
+	// Ordinals are the ordinals of the wave.
 	Ordinals plans.Slice `json:"ordinals"`
-	// To is the side on which it has arrived.
-	To   plans.Side       `json:"to"`
+	// To is the side on which the wave has arrived.
+	To plans.Side `json:"to"`
+	// Left is when the wave began to leave the other side.
 	Left metav1.MicroTime `json:"left"`
-	// Took has the seconds of each span, in the order of plans.Spans.
+	// Took has the seconds of each span, in the order terminate, detach, handOver, attach, ready.
 	Took []float64 `json:"took"`
 	// Nodes has the nodes that each ordinal has left and reached, from the lowest ordinal upwards; empty
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
-	Epoch int64       `json:"epoch"`
+	// Epoch is the epoch of the process that has seen the wave arrive.
+	Epoch int64 `json:"epoch"`
 	// Writes counts what was sent since the wave before: without what a process has sent since its last record and
 	// before it died, and twice what was sent before a record whose answer was lost; 0 where it was not counted.
 	Writes int `json:"writes,omitempty"`
-	// By is the process that has seen it arrive.
+	// By is the process that has seen the wave arrive.
 	By string `json:"by,omitempty"`
 }
 
 // Checked is what the checks of a plan have answered.
 type Checked struct {
+	// At is when the checks were made.
 	At metav1.Time `json:"at"`
 	// Passed names the checks that found nothing.
 	Passed []string `json:"passed,omitempty"`
-	Found  []Found  `json:"found,omitempty"`
+	// Found lists the findings, at most 16.
+	Found []Found `json:"found,omitempty"`
 	// Omitted is the number of findings for which there was no room.
 	Omitted int `json:"omitted,omitempty"`
 }
 
 // Found is one finding of a check that did not prevent the start.
 type Found struct {
+	// Check is the name of the check.
 	Check string `json:"check"`
-	What  string `json:"what"`
+	// What is the finding in words: the object, what was seen, and what was expected.
+	What string `json:"what"`
 	// Ignored reports that the plan accepts a finding that would have blocked it.
 	Ignored bool `json:"ignored,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -120,22 +121,21 @@ func TestTheSchemaIsThatOfTheProgram(t *testing.T) {
 	}
 	var doc struct {
 		Properties struct {
-			Type  struct{ Enum []event.Type }
-			Spans struct {
-				PropertyNames struct{ Enum []plans.Span }
-			}
+			Type  struct{ Examples []event.Type }
+			Spans struct{ Properties map[plans.Span]any }
 		}
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(doc.Properties.Type.Enum, event.Types()) || !slices.Equal(doc.Properties.Spans.PropertyNames.Enum, plans.Spans()) {
-		t.Errorf("types %v, spans %v", doc.Properties.Type.Enum, doc.Properties.Spans.PropertyNames.Enum)
+	spans := slices.Sorted(maps.Keys(doc.Properties.Spans.Properties))
+	if !slices.Equal(doc.Properties.Type.Examples, event.Types()) || !slices.Equal(spans, slices.Sorted(slices.Values(plans.Spans()))) {
+		t.Errorf("types %v, spans %v", doc.Properties.Type.Examples, spans)
 	}
 	s := schema(t)
 	good := `{"apiVersion":"stsmigrate.dev/v1alpha1","kind":"Event","type":"Wrote","time":"2026-01-02T12:00:00Z","plan":"web","message":"x"}`
 	check(t, s, good)
-	for _, change := range [][2]string{{"v1alpha1", "v2"}, {`"Event"`, `"Plan"`}, {"Wrote", "Written"}, {"2026-01-02T12:00:00Z", "12:00"}, {`"message":"x"`, `"text":"x"`}, {"Wrote", "Finished"}} {
+	for _, change := range [][2]string{{"v1alpha1", "v2"}, {`"Event"`, `"Plan"`}, {"Wrote", "was written"}, {"2026-01-02T12:00:00Z", "12:00"}, {`"message":"x"`, `"text":"x"`}, {"Wrote", "Finished"}} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(good, change[0], change[1], 1)))
 		if err != nil {
 			t.Fatal(err)
