@@ -143,7 +143,7 @@ func TestADryRunOfAStoredPlanAsksBothServers(t *testing.T) {
 		s.planned()
 		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "paused before web-0")
 		sent := []string{"Sent as dry runs: ", "refused: 0.", "dry run: nothing was written"}
-		storesNothing(done, "resume", append(sent, "move of plan web would do this", "stop web-0, start web-0")...)
+		storesNothing(done, "resume", append(sent, "move of plan web would do this", "1. stop web-0, hand over data-web-0, logs-web-0, start web-0")...)
 		storesNothing(done, "abort", append(sent, "abort of plan web would do this", "web-1")...)
 		storesNothing(done, "pause", "nothing was stored")
 		storesNothing(failed, "finalize", "is not complete")
