@@ -45,6 +45,7 @@ func (a *app) undone() error {
 func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "none", "what to write: "+strings.Join(known, ", ")+". client asks nothing and stops before the first write; server has the API server check that write, and store nothing")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = known[len(known)-1]
+	knowsDryRuns(cmd, known)
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(known, a.dryRun) {
@@ -55,6 +56,13 @@ func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 		}
 		return nil
 	}
+}
+
+// dryRunValues is the annotation of --dry-run that has the values that the command knows. docs/commands.md lists them.
+const dryRunValues = "stsmigrate.dev/dry-run"
+
+func knowsDryRuns(cmd *cobra.Command, known []string) {
+	cmd.Flags().Lookup("dry-run").Annotations = map[string][]string{dryRunValues: known}
 }
 
 // loadFile finds a plan as load does. If a file is named that is a Migration, its plan is made.

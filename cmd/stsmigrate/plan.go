@@ -42,6 +42,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "client", "none or client: only read; server: also send every write that can be sent before the move begins as a dry run, and report what the API servers refuse")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
+	knowsDryRuns(cmd, []string{"none", "client", "server"})
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
