@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -288,5 +289,42 @@ func TestPagesNameTargetsThatExist(t *testing.T) {
 	}
 	if len(targets) < 20 || seen < 40 {
 		t.Errorf("%d targets, named %d times", len(targets), seen)
+	}
+}
+
+// docs/install.md says where the programs land. Go itself is not asked to build them here: a script stands for it.
+func TestMakeInstallPutsEverythingWhereGoInstallDoes(t *testing.T) {
+	goProgram, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\nif [ \"$1\" = install ]; then\n  bin=$(dirname \"$(" + goProgram + " list -f '{{.Target}}' ./cmd/stsmigrate)\")\n  mkdir -p \"$bin\" && echo '#!/bin/sh' >\"$bin/stsmigrate\" && chmod 755 \"$bin/stsmigrate\"\nelse\n  exec " + goProgram + " \"$@\"\nfi\n"
+	stub := t.TempDir()
+	if err := os.WriteFile(filepath.Join(stub, "go"), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	cache, err := exec.CommandContext(t.Context(), goProgram, "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ env, below string }{"GOBIN": {"GOBIN=", ""}, "GOPATH": {"GOBIN=\x00GOPATH=", "bin"}} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "a folder")
+			bin, env := filepath.Join(folder, c.below), strings.Split(c.env+folder, "\x00")
+			env = append(append(os.Environ(), "GOENV=off", "GOMODCACHE="+strings.TrimSpace(string(cache)), "PATH="+stub+":"+os.Getenv("PATH")), env...)
+			for range 2 { // the second one replaces the first
+				cmd := exec.CommandContext(t.Context(), "make", "install")
+				cmd.Env = env
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "are in "+bin+"\n") || !strings.Contains(string(out), "not on your PATH") {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			for _, program := range []string{"stsmigrate", "kubectl-stsmigrate", "kubectl_complete-stsmigrate"} {
+				if info, err := os.Stat(filepath.Join(bin, program)); err != nil || info.Mode()&0o100 == 0 {
+					t.Errorf("%s cannot be run: %v", program, err)
+				}
+			}
+		})
 	}
 }

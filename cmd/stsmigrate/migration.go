@@ -59,7 +59,7 @@ func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 }
 
 // dryRunValues is the annotation of --dry-run that has the values that the command knows. docs/commands.md lists them.
-const dryRunValues = "stsmigrate.dev/dry-run"
+const dryRunValues = "dry-run-values"
 
 func knowsDryRuns(cmd *cobra.Command, known []string) {
 	cmd.Flags().Lookup("dry-run").Annotations = map[string][]string{dryRunValues: known}
