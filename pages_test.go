@@ -292,6 +292,38 @@ func TestPagesNameTargetsThatExist(t *testing.T) {
 	}
 }
 
+// A page names tests that show what it says: they must be there.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	var tests strings.Builder
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		for _, f := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllSubmatch(raw, -1) {
+			tests.WriteString(string(f[1]) + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for page, text := range pages(t) {
+		for _, named := range regexp.MustCompile(`go test [^`+"`"+`;&]*?-(?:run|fuzz|bench)[ =]+'?([\w|^$]+)`).FindAllStringSubmatch(text, -1) {
+			for _, name := range strings.Split(named[1], "|") {
+				seen++
+				if !strings.Contains(tests.String(), strings.Trim(name, "^$")) {
+					t.Errorf("%s: %s: no test has this name", page, name)
+				}
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d tests are named", seen)
+	}
+}
+
 // docs/install.md says where the programs land. Go itself is not asked to build them here: a script stands for it.
 func TestMakeInstallPutsEverythingWhereGoInstallDoes(t *testing.T) {
 	goProgram, err := exec.LookPath("go")

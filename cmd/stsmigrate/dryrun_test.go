@@ -78,3 +78,29 @@ func TestACommandTakesTheDryRunsOfItsTable(t *testing.T) {
 		}
 	})
 }
+
+// The page lists the commands that have -o.
+func TestThePageHasTheCommandsWithOutputs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentence := regexp.MustCompile("(?m)^(`[^.]*?) print with `-o`").FindSubmatch(page)
+	if sentence == nil {
+		t.Fatal("docs/commands.md has no sentence about -o")
+	}
+	var have, want []string
+	for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllSubmatch(sentence[1], -1) {
+		have = append(have, string(name[1]))
+	}
+	for _, c := range new(app).command("stsmigrate").Commands() {
+		if c.Flags().Lookup("output") != nil {
+			want = append(want, c.Name())
+		}
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("the commands with -o are %v, and docs/commands.md has %v", want, have)
+	}
+}
