@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // pages returns the text of every page of the repository, by its path.
@@ -289,6 +290,51 @@ func TestPagesNameTargetsThatExist(t *testing.T) {
 	}
 	if len(targets) < 20 || seen < 40 {
 		t.Errorf("%d targets, named %d times", len(targets), seen)
+	}
+}
+
+// generated are the pages that a program writes, and one that is wrapped later.
+var generated = regexp.MustCompile(`^docs/(?:concepts|cli|drivers|fields|reasons|reliability)\.md$|^docs/results/`)
+
+// longLines returns the lines of prose of a page that are longer than 110 columns and could be wrapped: outside of
+// blocks, tables, headings and comments.
+func longLines(text string) (out []string) {
+	text = regexp.MustCompile("(?ms)^ *```.*?^ *```$|^<!-- The catalogue follows.*<!-- The catalogue ends here").ReplaceAllString(text, "")
+	for _, line := range strings.Split(text, "\n") {
+		prose := !regexp.MustCompile(`^\s*(?:\||#|<!--)`).MatchString(line)
+		if prose && utf8.RuneCountInString(line) > 110 && strings.Contains(strings.TrimLeft(line, " -*"), " ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func TestProseIsWrapped(t *testing.T) {
+	for page, text := range pages(t) {
+		if page != "README.md" && page != "CONTRIBUTING.md" && !strings.HasPrefix(page, "docs/") || generated.MatchString(page) {
+			continue
+		}
+		for _, line := range longLines(text) {
+			t.Errorf("%s: wrap this line at 110 columns: %s", page, line)
+		}
+	}
+}
+
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("word ", 22) + "word"
+	for text, want := range map[string]int{
+		long + "\nand so on\n":                        1,
+		"- " + long:                                    1,
+		long[:110]:                                     0,
+		"| " + long + " |":                             0,
+		"## " + long:                                   0,
+		"```text\n" + long + "\n```\n":                0,
+		"- [a](" + strings.Repeat("x", 120) + ")":      0,
+		"1. x\n   ```sh\n   " + long + "\n   ```\nend": 0,
+	} {
+		if got := len(longLines(text)); got != want {
+			t.Errorf("%q: %d lines, expected %d", text, got, want)
+		}
 	}
 }
 
