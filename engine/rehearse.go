@@ -17,11 +17,20 @@ type Unrehearsed struct {
 // Rehearse sends every write that can be sent before the first ordinal leaves: those for the whole plan, and those of
 // the first wave up to the one that scales the source down. The clients of the engine must send dry runs only, and show
 // the answers to later reads (clusters.Rehearsal): each look then sees the step as done. The application is not asked,
-// since that is no dry run, and what waits for a controller is left out.
-func (e *Engine) Rehearse(ctx context.Context) (left []Unrehearsed, err error) {
-	j := journal.New(e.plan)
-	e.epoch, e.journal = 1, j
-	for seq := j.Leg.First; ; seq++ {
+// since that is no dry run, and what waits for a controller is left out. With a command, it begins where the stored plan
+// is, and ends at the first step that waits: the next ones need what that one does.
+func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehearsed, err error) {
+	e.epoch, e.journal = 1, journal.New(e.plan)
+	if w != nil {
+		if err := e.Accept(ctx, *w, nil); err != nil {
+			return nil, err
+		}
+		if e.journal, _, err = e.store.Journal(ctx, e.plan); err != nil {
+			return nil, err
+		}
+	}
+	j := e.journal
+	for seq := j.Done + 1; w == nil || len(left) == 0; seq++ {
 		step, more := e.plan.Step(j.Leg, seq)
 		if !more || step.Op == plans.Vacate {
 			return left, nil
@@ -30,10 +39,7 @@ func (e *Engine) Rehearse(ctx context.Context) (left []Unrehearsed, err error) {
 			continue
 		}
 		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) { return e.look(ctx, e.moment(j, step, began)) })
-		if err != nil {
-			return left, err
-		}
-		if why == "" && step.Op == plans.Tighten {
+		if err == nil && why == "" && step.Op == plans.Tighten {
 			if next, may := e.following(step); may {
 				j.Prepared = &next.Ordinals
 				step = next
@@ -47,6 +53,7 @@ func (e *Engine) Rehearse(ctx context.Context) (left []Unrehearsed, err error) {
 			left = append(left, Unrehearsed{step, why})
 		}
 	}
+	return left, nil
 }
 
 // rehearse tries the writes of a step, and returns what it waits for, or "". A refused write ends the step: its answer

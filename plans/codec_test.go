@@ -98,18 +98,39 @@ func TestARecreatedSetIsNamed(t *testing.T) {
 func TestMigrationFileIsReadStrictly(t *testing.T) {
 	good := "apiVersion: " + plans.APIVersion + "\nkind: Migration\nmetadata: {name: web}\nspec:\n  source: {context: east, namespace: shop, name: web}\n  destination: {context: west}\n  maxUnavailable: 2\n"
 	m, err := plans.DecodeMigration([]byte(good))
-	if err != nil || m.Spec.Source.Name != "web" || m.Spec.Destination.Context != "west" || m.Spec.MaxUnavailable != 2 {
+	if err != nil || m.Spec.Source.Name != "web" || m.Spec.Destination.Context != "west" || plans.Unavailable(m.Spec.MaxUnavailable, 5) != 2 {
 		t.Errorf("got %+v, %v", m, err)
+	}
+	if m, err := plans.DecodeMigration([]byte(strings.Replace(good, "able: 2", "able: 25%", 1))); err != nil || plans.Unavailable(m.Spec.MaxUnavailable, 5) != 2 {
+		t.Errorf("a percentage: %+v, %v", m, err)
 	}
 	for bad, want := range map[string]string{
 		strings.Replace(good, "maxUnavailable", "maxUnavailabel", 1):                "unknown field",
 		strings.Replace(good, "name: web}\n  dest", "name: ''}\n  dest", 1):         "source.name is empty",
 		strings.Replace(good, "{context: west}", "{context: west, name: other}", 1): "pods keep their names",
+		strings.Replace(good, "able: 2", "able: 0", 1):                              "spec.maxUnavailable 0: expected a number from 1, or a percentage",
+		strings.Replace(good, "able: 2", "able: half", 1):                           "spec.maxUnavailable half: expected a number from 1, or a percentage",
 		strings.Replace(good, plans.APIVersion, "stsmigrate.dev/v0", 1):             "is of version",
 		strings.Replace(good, "kind: Migration", "kind: Plan", 1):                   `kind is "Plan"`,
 	} {
 		if _, err := plans.DecodeMigration([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q in it", err, want)
+		}
+	}
+}
+
+// What asks for a share of the ordinals is about the plan that was made of it, however it is written.
+func TestAPlanIsOfTheRequestThatItWasMadeOf(t *testing.T) {
+	p := planstest.Three() // of 3 ordinals, 1 may be unavailable
+	for text, differs := range map[string]string{"1": "", "33%": "", "34%": "maxUnavailable", "2": "maxUnavailable"} {
+		d := p.Declared()
+		v, err := plans.ReadUnavailable("spec.maxUnavailable", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.MaxUnavailable = &v
+		if got := p.Differs(&d); got != differs {
+			t.Errorf("%s: differs in %q, expected %q", text, got, differs)
 		}
 	}
 }

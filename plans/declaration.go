@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
@@ -165,9 +166,10 @@ func (p *Plan) Declared() Declaration {
 	place := func(r Ref) Place {
 		return Place{Context: r.Context, Namespace: r.Namespace, Name: r.Name, Kind: r.SetKind()}
 	}
+	most := intstr.FromInt32(p.MaxUnavailable)
 	d := Declaration{ApprovedHash: p.Hash, Spec: Spec{
 		Source: place(p.Source), Destination: Target{Place: place(p.Destination)},
-		MaxUnavailable: p.MaxUnavailable, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Ignore: p.Ignored, Gates: p.Gates,
+		MaxUnavailable: &most, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Ignore: p.Ignored, Gates: p.Gates,
 	}}
 	for _, patch := range p.Patches {
 		d.Destination.Patches = append(d.Destination.Patches, Patch{Patch: patch.Patch})
@@ -206,7 +208,7 @@ func (p *Plan) Differs(d *Declaration) string {
 		{"source", place(d.Source, is.Source)},
 		{"destination", place(d.Destination.Place, is.Destination.Place)},
 		{"destination.patches", equality.Semantic.DeepEqual(patches, is.Destination.Patches)},
-		{"maxUnavailable", d.MaxUnavailable == 0 || d.MaxUnavailable == is.MaxUnavailable},
+		{"maxUnavailable", d.MaxUnavailable == nil || Unavailable(d.MaxUnavailable, p.Count) == p.MaxUnavailable},
 		{"window", max(d.Window, 1) == is.Window},
 		{"storage", equality.Semantic.DeepEqual(d.Storage, is.Storage)},
 		{"empty", equality.Semantic.DeepEqual(empty, is.Empty)},

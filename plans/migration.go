@@ -3,6 +3,8 @@ package plans
 import (
 	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Migration is the file behind `stsmigrate plan -f`: the user's request, in the form that is kept
@@ -23,8 +25,10 @@ type Metadata struct {
 type Spec struct {
 	Source      Place  `json:"source"`
 	Destination Target `json:"destination"`
-	// MaxUnavailable is d; 0 takes it from the source's PodDisruptionBudget.
-	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
+	// MaxUnavailable is d, how many ordinals may be unavailable at once, over both sides together: a number from 1, or
+	// a percentage of the ordinals, rounded up. Omitted, it is what the source's PodDisruptionBudget allows, or 1
+	// without one.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// Window is w, how many ordinals move together; 0 means 1.
 	Window int32 `json:"window,omitempty"`
 	// Storage lists the names that differ in the destination's cluster.
@@ -82,6 +86,11 @@ func (r Spec) refuse() error {
 	for field, kind := range map[string]string{"source": r.Source.Kind, "destination": r.Destination.Kind} {
 		if _, err := KindOf(kind); err != nil {
 			return fmt.Errorf("spec.%s.kind: %w", field, err)
+		}
+	}
+	if d := r.MaxUnavailable; d != nil {
+		if _, err := ReadUnavailable("spec.maxUnavailable", d.String()); err != nil {
+			return err
 		}
 	}
 	for i, p := range r.Destination.Patches {

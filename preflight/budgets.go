@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/pdb"
@@ -55,7 +56,7 @@ func (e errClash) Error() string { return e.String() }
 
 // budgets reads the one PodDisruptionBudget over the pods of each side, if there is one, and sets d
 // (MaxUnavailable). An errClash is reported by the check budget-alone.
-func (w survey) budgets(ctx context.Context, in *build.Inputs, asked int32) error {
+func (w survey) budgets(ctx context.Context, in *build.Inputs, asked *intstr.IntOrString) error {
 	destined, err := in.DestinationSet()
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (w survey) budgets(ctx context.Context, in *build.Inputs, asked int32) erro
 	if in.DestinationBudget, err = w.budget(ctx, plans.Destination, destined, in.Existing, ordinals); err != nil {
 		return err
 	}
-	in.MaxUnavailable, err = allowance(*in, asked)
+	in.MaxUnavailable, err = allowance(*in, plans.Unavailable(asked, ordinals.Replicas))
 	return err
 }
 

@@ -107,7 +107,7 @@ func TestABudgetIsFoundByEveryLabelThatPodsHave(t *testing.T) {
 			if in.Set, err = w.Set(t.Context(), plans.Source); err != nil {
 				t.Fatal(err)
 			}
-			err = w.budgets(t.Context(), &in, 0)
+			err = w.budgets(t.Context(), &in, nil)
 			found := ""
 			if in.SourceBudget != nil {
 				found = in.SourceBudget.Name

@@ -3,7 +3,6 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -14,9 +13,6 @@ import (
 // Draft makes the requested plan between two sets. It reads and writes nothing. The checks decide whether the
 // plan can be carried out.
 func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Spec) (*plans.Plan, error) {
-	if r.MaxUnavailable < 0 {
-		return nil, fmt.Errorf("--max-unavailable %d: at least 1 is needed", r.MaxUnavailable)
-	}
 	in, err := Survey(ctx, on, source, destination, r.MaxUnavailable, r.Names, r.Destination.Patches)
 	if err != nil {
 		return nil, err

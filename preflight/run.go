@@ -31,7 +31,7 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 		r.NotRun = len(others)
 		return r, nil
 	}
-	if i.Now, err = Survey(ctx, on, p.Source, p.Destination, p.MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // the check budget-alone reports it
+	if i.Now, err = Survey(ctx, on, p.Source, p.Destination, p.Declared().MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // the check budget-alone reports it
 		return nil, err
 	}
 	more, err := results(ctx, i, others)

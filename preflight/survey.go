@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -21,10 +22,10 @@ import (
 // survey reads the inputs of a plan.
 type survey struct{ clusters.Pair }
 
-// Survey reads the inputs of a plan. maxUnavailable is the number that the user requests, 0 for the budget of
-// the source's PodDisruptionBudget. names is the requested mode, "" for Bridge wherever there is a name to
+// Survey reads the inputs of a plan. maxUnavailable is what the user requests, nil for the budget of the
+// source's PodDisruptionBudget. names is the requested mode, "" for Bridge wherever there is a name to
 // bridge. The patches determine the pods of the destination.
-func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable int32, names plans.NameMode, patches []plans.Patch) (build.Inputs, error) {
+func Survey(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, maxUnavailable *intstr.IntOrString, names plans.NameMode, patches []plans.Patch) (build.Inputs, error) {
 	in := build.Inputs{Source: source, Destination: destination, Patches: patches}
 	w := survey{clusters.Pair{Plan: &plans.Plan{Source: source, Destination: destination}, On: on}}
 	var err error

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -14,18 +11,18 @@ import (
 func (a *app) abortCommand() *cobra.Command {
 	var unavailable string
 	cmd := a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
-		"Abort plan %s and move every ordinal back to %s?", func(_ context.Context, t *reach.Target, _ *journal.Journal) error {
+		"Abort plan %s and move every ordinal back to %s?", func(t *reach.Target, _ *journal.Journal) (func(*journal.Journal) error, error) {
 			if unavailable == "" {
-				return nil
+				return nil, nil
 			}
-			v, err := program.ReadUnavailable("--max-unavailable", unavailable)
-			a.word.MaxUnavailable = program.Unavailable(v, t.Plan.Count)
-			return err
+			v, err := plans.ReadUnavailable("--max-unavailable", unavailable)
+			a.word.MaxUnavailable = plans.Unavailable(&v, t.Plan.Count)
+			return nil, err
 		})
 	first := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
 		if unavailable != "" {
-			if _, err := program.ReadUnavailable("--max-unavailable", unavailable); err != nil {
+			if _, err := plans.ReadUnavailable("--max-unavailable", unavailable); err != nil {
 				return err
 			}
 		}

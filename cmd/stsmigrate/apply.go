@@ -157,11 +157,11 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: continue it with %s", t.Plan.Name, t.Command("resume"))
 	case j.Begun > 0:
-		route, err := a.goOn(ctx, t, j, far)
+		w, err := far.further(t, j)
 		if err != nil {
 			return err
 		}
-		return a.carry(ctx, t, j, plans.Move, route, timeout)
+		return a.proceed(ctx, t, j, w, timeout)
 	}
 	if err := a.observed(ctx, t, far); err != nil {
 		return err

@@ -31,10 +31,18 @@ func (a *app) observed(ctx context.Context, t *reach.Target, far *routeFlags) er
 	return err
 }
 
-// ask declares the user's request for a plan that an orchestrator carries out, or will carry out. A request
-// that the orchestrator would refuse is refused here and not written.
+// ask declares the user's request for a plan that an orchestrator carries out, or will carry out, and says so.
 func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits) error {
-	err := t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
+	if err := a.declare(ctx, t, direction, route); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s\n", t.Plan.Name, t.Home.Namespace, t.Command("status -w"))
+	return nil
+}
+
+// declare writes the request. A request that the orchestrator would refuse is refused here and not written.
+func (a *app) declare(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits) error {
+	return t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.Paused = direction, false
 		d.KeepNames = d.KeepNames || a.keepsNames
 		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
@@ -47,9 +55,4 @@ func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Directio
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s\n", t.Plan.Name, t.Home.Namespace, t.Command("status -w"))
-	return nil
 }

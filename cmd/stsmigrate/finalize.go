@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -16,17 +15,14 @@ import (
 func (a *app) finalizeCommand() *cobra.Command {
 	var cluster string
 	cmd := a.turnCommand("finalize", plans.Finalize, "End a complete move: delete the emptied source set and our marks. There is no way back",
-		"Finalize plan %s: delete what is left of %s? There is no way back.", func(ctx context.Context, t *reach.Target, j *journal.Journal) error {
+		"Finalize plan %s: delete what is left of %s? There is no way back.", func(t *reach.Target, _ *journal.Journal) (func(*journal.Journal) error, error) {
 			if !a.keepsNames {
-				return nil
+				return nil, nil
 			}
 			if a.word.SourceGone {
-				return errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
+				return nil, errors.New("--keep-names: the old names were answered in the source's cluster too, and that is gone")
 			}
-			if j.Detached {
-				return nil // the orchestrator that finalizes the plan gets this request
-			}
-			return wantNames(ctx, t)
+			return wantNames(t.Plan)
 		})
 	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
 	a.wordFlags(cmd)
@@ -39,16 +35,16 @@ func (a *app) finalizeCommand() *cobra.Command {
 	return cmd
 }
 
-// wantNames records, BEFORE the cleanup, that the names outlive the plan.
-func wantNames(ctx context.Context, t *reach.Target) error {
-	if len(t.Plan.Directories()) == 0 {
-		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
+// wantNames returns what records, BEFORE the cleanup, that the names outlive the plan.
+func wantNames(p *plans.Plan) (func(*journal.Journal) error, error) {
+	if len(p.Directories()) == 0 {
+		return nil, fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", p.Name, p.Names.Mode)
 	}
-	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error {
+	return func(j *journal.Journal) error {
 		if j.Leg.Direction == plans.Finalize && !j.KeepNames {
-			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", t.Plan.Name)
+			return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", p.Name)
 		}
 		j.KeepNames = true
 		return nil
-	})
+	}, nil
 }

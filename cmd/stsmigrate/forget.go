@@ -13,11 +13,11 @@ import (
 
 func (a *app) forgetCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "forget PLAN", Short: "Delete the record of a plan that has ended: its two ConfigMaps and its Lease",
+		Use: "forget PLAN", Short: "Delete the record of a plan that has ended: its ConfigMaps and its Lease",
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0]) },
 	}
-	a.dryRunFlag(cmd, "none", "client")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -34,19 +34,22 @@ func (a *app) forget(ctx context.Context, name string) error {
 	if !j.Ended() {
 		return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", name, t.Command("finalize"), t.Command("abort"))
 	}
-	if err := a.confirm(fmt.Sprintf("Delete the record of plan %s (%s)? No other record shows what was moved, and when.", name, j.Outcome)); err != nil {
+	if err := a.agree(fmt.Sprintf("Delete the record of plan %s (%s)? No other record shows what was moved, and when.", name, j.Outcome)); err != nil {
 		return err
 	}
+	t = a.dry(t)
+	said := fmt.Sprintf("the record of plan %s is gone\n", name)
 	if j.Detached { // the orchestrator deletes the journal when the plan is gone
+		said = fmt.Sprintf("plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.Home.Namespace)
 		err = records.Undeclare(ctx, t.Home.Client, t.Home.Namespace, t.Plan)
-		if err == nil {
-			fmt.Fprintf(a.Out, "plan %s is gone, and the orchestrator in namespace %s deletes its journal\n", name, t.Home.Namespace)
-		}
+	} else {
+		err = t.Store.Forget(ctx, t.Plan, clusters.Holder(), clusters.Dead, a.now)
+	}
+	if err == nil && a.dryRun != "server" {
+		fmt.Fprint(a.Out, said)
+	}
+	if err != nil {
 		return err
 	}
-	if err := t.Store.Forget(ctx, t.Plan, clusters.Holder(), clusters.Dead, a.now); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "the record of plan %s is gone\n", name)
-	return nil
+	return a.undone()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -112,10 +114,9 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 
 // dried sends the writes of a plan as dry runs, as far as that can be done before it begins, and ends the command.
 func (a *app) dried(ctx context.Context, t *reach.Target, on clusters.Clusters) error {
-	if err := a.rehearse(ctx, t.Plan, t.Home.Client, t.Home.Namespace, on); err != nil {
-		return err
-	}
-	return exitCode{code: exitDone, message: "dry run: nothing was written"}
+	return a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
+		return rehearsal.Run(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: on}, now)
+	}, "dry run: nothing was written")
 }
 
 // take records how far a Move goes.
@@ -126,25 +127,18 @@ func take(ctx context.Context, t *reach.Target, r plans.Limits) error {
 	return t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error { return j.Limit(t.Plan, r) })
 }
 
-// goOn asks for confirmation, and then clears the pause or the limit that stopped the plan.
-func (a *app) goOn(ctx context.Context, t *reach.Target, j *journal.Journal, f *routeFlags) (plans.Limits, error) {
+// further returns the turn that clears the pause or the limit that stopped the plan, and sets new ones.
+func (f *routeFlags) further(t *reach.Target, j *journal.Journal) (turn, error) {
 	route, err := f.route()
-	if err != nil {
-		return route, err
-	}
-	set := func(j *journal.Journal) error {
-		j.Paused = false
-		if j.Outcome == plans.Split || route != (plans.Limits{}) {
-			return j.Limit(t.Plan, route)
-		}
-		return nil
-	}
-	trial := *j
-	if err := set(&trial); err != nil { // before the user is asked
-		return route, err
-	}
-	if err := a.confirm(fmt.Sprintf("Continue plan %s (%s -> %s)?", t.Plan.Name, t.Plan.Source, t.Plan.Destination)); err != nil || j.Detached {
-		return route, err
-	}
-	return route, t.Store.Change(ctx, t.Plan, set)
+	return turn{
+		direction: j.Leg.Direction, limits: route,
+		question: fmt.Sprintf("Continue plan %s (%s -> %s)?", t.Plan.Name, t.Plan.Source, t.Plan.Destination),
+		set: func(j *journal.Journal) error {
+			j.Paused = false
+			if j.Outcome == plans.Split || route != (plans.Limits{}) {
+				return j.Limit(t.Plan, route)
+			}
+			return nil
+		},
+	}, err
 }

@@ -43,9 +43,13 @@ func (a *app) undone() error {
 
 // dryRunFlag adds --dry-run, with the values that a command knows.
 func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
-	cmd.Flags().StringVar(&a.dryRun, "dry-run", "none", "what to write: "+strings.Join(known, ", ")+". client asks nothing and stops before the first write; server has the API server check that write, and store nothing")
+	usage := "what to write: " + strings.Join(known, ", ") + ". client asks nothing and stops before the first write"
+	if slices.Contains(known, "server") {
+		usage += "; server has the API server check what can be sent now, and store nothing"
+	}
+	cmd.Flags().StringVar(&a.dryRun, "dry-run", "none", usage)
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = known[len(known)-1]
-	knowsDryRuns(cmd, known)
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is new
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(known, a.dryRun) {
@@ -56,13 +60,6 @@ func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 		}
 		return nil
 	}
-}
-
-// dryRunValues is the annotation of --dry-run that has the values that the command knows. docs/commands.md lists them.
-const dryRunValues = "dry-run-values"
-
-func knowsDryRuns(cmd *cobra.Command, known []string) {
-	cmd.Flags().Lookup("dry-run").Annotations = map[string][]string{dryRunValues: known}
 }
 
 // loadFile finds a plan as load does. If a file is named that is a Migration, its plan is made.

@@ -37,7 +37,7 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if remove && watch {
 				return errors.New("say -w or --remove, not both")
 			}
-			if watch && a.dryRun == "client" {
+			if watch && a.dryRun != "none" {
 				return errors.New("--dry-run is for --remove: -w writes what the pods need, for as long as it runs")
 			}
 			if err := a.knownOutput(); err != nil {

@@ -23,6 +23,13 @@ func (a *app) pauseCommand() *cobra.Command {
 				return err
 			}
 			if a.dryRun == "client" {
+				j, err := t.Store.JournalOrNew(cmd.Context(), t.Plan)
+				if err == nil {
+					err = underWay(t.Plan, j)
+				}
+				if err != nil {
+					return err
+				}
 				return a.confirm(fmt.Sprintf("plan %s would pause when the ordinal under way has arrived", t.Plan.Name))
 			}
 			if err := pause(cmd.Context(), a.dry(t), a.now); err != nil {
@@ -36,13 +43,14 @@ func (a *app) pauseCommand() *cobra.Command {
 	return cmd
 }
 
-func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
-	underWay := func(j *journal.Journal) error {
-		if j.Outcome != "" {
-			return fmt.Errorf("plan %s is not under way (%s)", t.Plan.Name, j.Outcome)
-		}
-		return nil
+func underWay(p *plans.Plan, j *journal.Journal) error {
+	if j.Outcome != "" {
+		return fmt.Errorf("plan %s is not under way (%s)", p.Name, j.Outcome)
 	}
+	return nil
+}
+
+func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
 	j, err := t.Store.JournalOrNew(ctx, t.Plan)
 	if err != nil {
 		return err
@@ -50,7 +58,7 @@ func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
 	if j.Detached {
 		return t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 			d.Paused = true
-			return underWay(j)
+			return underWay(t.Plan, j)
 		})
 	}
 	by := clusters.User(ctx, t.Home.Client)
@@ -59,6 +67,6 @@ func pause(ctx context.Context, t *reach.Target, now func() time.Time) error {
 			j.Timeline.Record(now(), journal.Event{Kind: journal.Requested, By: by, What: "pause"})
 		}
 		j.Paused = true
-		return underWay(j)
+		return underWay(t.Plan, j)
 	})
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
@@ -42,7 +42,6 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "client", "none or client: only read; server: also send every write that can be sent before the move begins as a dry run, and report what the API servers refuse")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
-	knowsDryRuns(cmd, []string{"none", "client", "server"})
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
@@ -84,7 +83,9 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 		if err != nil {
 			return err
 		}
-		if err := a.rehearse(ctx, p, home.Client, home.Namespace, on); err != nil {
+		if err := a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
+			return rehearsal.Run(ctx, p, rehearsal.Ends{Home: home.Client, Namespace: home.Namespace, On: on}, now)
+		}, ""); err != nil {
 			return err
 		}
 	}
@@ -94,11 +95,11 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	return nil
 }
 
-// rehearse sends the writes of a plan as dry runs, and says on standard error what both API servers have answered. A
-// refused write is like a failed check.
-func (a *app) rehearse(ctx context.Context, p *plans.Plan, home client.Client, namespace string, on clusters.Clusters) error {
+// rehearse sends dry runs, and says on standard error what both API servers have answered. A refused write is like a
+// failed check. With a last sentence, the command ends there.
+func (a *app) rehearse(run func(now func() time.Time) (*rehearsal.Outcome, error), last string) error {
 	done := program.Patience{To: a.ErrOut, After: a.after}.Busy("Sending dry runs to both sides")
-	outcome, err := rehearsal.Run(ctx, p, home, namespace, on, a.now)
+	outcome, err := run(a.now)
 	done()
 	if err != nil {
 		return err
@@ -107,7 +108,10 @@ func (a *app) rehearse(ctx context.Context, p *plans.Plan, home client.Client, n
 	if n := len(outcome.Refused()); n > 0 {
 		return exitCode{code: exitRefused, message: fmt.Sprintf("%d of the writes would be refused; nothing has been written", n)}
 	}
-	return nil
+	if last == "" {
+		return nil
+	}
+	return exitCode{code: exitDone, message: last}
 }
 
 func goOn(out string) string {

@@ -53,9 +53,9 @@ source. For one side alone:
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
 				if err == nil && len(users)+len(groups) > 0 {
-					return access.UserRoles(r.Plan, side, users, groups, namesOf(disks)), remarks.Of(disks), nil
+					return access.UserRoles(r.Plan, side, users, groups, access.Names(disks)), remarks.Of(disks), nil
 				}
-				return access.Roles(r.Plan, side, who, namesOf(disks)), remarks.Of(disks), err
+				return access.Roles(r.Plan, side, who, access.Names(disks)), remarks.Of(disks), err
 			})
 		},
 	}
@@ -117,12 +117,4 @@ func oneSide(side string) error {
 		return fmt.Errorf("--side is %q: expected source or destination", side)
 	}
 	return nil
-}
-
-func namesOf(disks []access.Disk) []string {
-	var out []string
-	for _, d := range disks {
-		out = append(out, d.Name)
-	}
-	return out
 }

@@ -27,15 +27,15 @@ func (a *app) resumeCommand() *cobra.Command {
 			if j.Outcome != "" && j.Outcome != plans.Split {
 				return fmt.Errorf("plan %s is not under way (%s)", t.Plan.Name, j.Outcome)
 			}
-			route, err := a.goOn(cmd.Context(), t, j, &far)
+			w, err := far.further(t, j)
 			if err != nil {
 				return err
 			}
-			return a.carry(cmd.Context(), t, j, j.Leg.Direction, route, timeout)
+			return a.proceed(cmd.Context(), t, j, w, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
-	a.dryRunFlag(cmd, "none", "client")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
 	far.add(cmd)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "continue without the gates of the step that is blocked, or of the next one that has any; during an abort, without all")

@@ -7,17 +7,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
-// turnCommand returns a command that gives a stored plan another direction. before, if not nil, is called
-// after the user has confirmed.
-func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(context.Context, *reach.Target, *journal.Journal) error) *cobra.Command {
+// turn is what a user wants of a stored plan from now on.
+type turn struct {
+	direction plans.Direction
+	limits    plans.Limits
+	// set, if not nil, changes the journal BEFORE this process takes the plan over. A detached plan is changed by its
+	// orchestrator, for the same request.
+	set      func(*journal.Journal) error
+	question string
+}
+
+// turnCommand returns a command that gives a stored plan another direction. before, if not nil, returns what the
+// journal has to say before that, or why the request has no meaning.
+func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(*reach.Target, *journal.Journal) (set func(*journal.Journal) error, err error)) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: program.OneArgument,
@@ -34,27 +46,71 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 				fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.Plan.Name, j.Outcome)
 				return nil
 			}
-			if err := engine.Redirect(t.Plan, j, direction); err != nil {
-				return err
-			}
-			if a.dryRun == "client" {
-				fmt.Fprint(a.Out, preview.RenderTurn(t.Plan, j.Leg, j.Done+1))
-				return exitCode{code: exitDone, message: "dry run: nothing was written"}
-			}
-			if err := a.confirm(fmt.Sprintf(question, t.Plan.Name, t.Plan.Source)); err != nil {
-				return err
-			}
+			w := turn{direction: direction, question: fmt.Sprintf(question, t.Plan.Name, t.Plan.Source)}
 			if before != nil {
-				if err := before(cmd.Context(), t, j); err != nil {
+				if w.set, err = before(t, j); err != nil {
 					return err
 				}
 			}
-			return a.carry(cmd.Context(), t, j, direction, plans.Limits{}, timeout)
+			return a.proceed(cmd.Context(), t, j, w, timeout)
 		},
 	}
 	a.carryFlags(cmd, &timeout)
-	a.dryRunFlag(cmd, "none", "client")
+	a.dryRunFlag(cmd, "none", "client", "server")
 	return cmd
+}
+
+// proceed asks for confirmation and carries the plan out as it is wanted now. What has no meaning is refused before
+// the user is asked. A dry run lists what follows, and ends there or with the answers of the API servers.
+func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, timeout time.Duration) error {
+	trial := *j
+	if w.set != nil {
+		if err := w.set(&trial); err != nil {
+			return err
+		}
+	}
+	if err := engine.Redirect(t.Plan, &trial, w.direction); err != nil {
+		return err
+	}
+	if a.dryRun == "client" || a.dryRun == "server" {
+		fmt.Fprint(a.Out, preview.RenderTurn(t.Plan, trial.Leg, trial.Done+1)+pauses(t.Plan, &trial))
+		if a.dryRun == "server" {
+			return a.tried(ctx, t, j, w)
+		}
+		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+	}
+	if err := a.confirm(w.question); err != nil {
+		return err
+	}
+	if w.set != nil && !j.Detached {
+		if err := t.Store.Change(ctx, t.Plan, w.set); err != nil {
+			return err
+		}
+	}
+	return a.carry(ctx, t, &trial, w.direction, w.limits, timeout)
+}
+
+// tried sends what proceed writes as dry runs: to the home alone for an orchestrator, which sends the rest, and
+// otherwise to both sides, up to the next ordinals that have to stop.
+func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w turn) error {
+	if j.Detached {
+		if err := a.declare(ctx, t.Dry(), w.direction, w.limits); err != nil {
+			return err
+		}
+		return a.undone()
+	}
+	command := plans.Command{Direction: w.direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word}
+	return a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
+		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, now, w.set, command)
+	}, "dry run: nothing was written")
+}
+
+// pauses says where a plan will pause, if it does.
+func pauses(p *plans.Plan, j *journal.Journal) string {
+	if j.PauseAt == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It pauses when %s has arrived.\n", p.Pod(j.PauseAt))
 }
 
 // toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to

@@ -19,6 +19,14 @@ import (
 // Disk is a volume that a plan moves, and its handle in the storage system; "" if the handle cannot be read.
 type Disk struct{ Name, Handle string }
 
+// Names returns the names of the volumes.
+func Names(disks []Disk) (out []string) {
+	for _, d := range disks {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
 // Disks reads the volumes of a plan at any time of its life, as far as the sides are there: those that the
 // claims of either side have, those that carry the plan's stamp, and those of the wave in flight. j may be
 // nil. A volume has the same name on both sides.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -37,7 +38,7 @@ type Flags struct {
 	patches        []string
 	inFile         []plans.Patch // of the Migration
 	unavailable    string        // d, as the user has written it
-	maxUnavailable int32
+	maxUnavailable *intstr.IntOrString
 	window         int32
 	classes        map[string]string
 	empty          []string
@@ -94,9 +95,11 @@ func (f *Flags) Ignorable() error {
 // Request returns the set to move. A Migration file fills in the flags that the user did not give.
 func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, err error) {
 	if f.unavailable != "" {
-		if _, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err != nil {
+		v, err := plans.ReadUnavailable("--max-unavailable", f.unavailable)
+		if err != nil {
 			return "", err
 		}
+		f.maxUnavailable = &v
 	}
 	switch {
 	case f.File == "" && len(args) == 1:
@@ -194,15 +197,6 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
-	if f.unavailable != "" {
-		source, err := clusters.ReadSet(ctx, on[plans.Source], refs[plans.Source])
-		if err != nil {
-			return nil, nil, err
-		}
-		if v, err := program.ReadUnavailable("--max-unavailable", f.unavailable); err == nil && source != nil { // Draft reports a set that is not there
-			f.maxUnavailable = program.Unavailable(v, plans.SliceOf(source).Replicas)
-		}
-	}
 	r := plans.Spec{
 		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
 		Ignore: f.Ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,

@@ -23,23 +23,31 @@ import (
 type Outcome struct {
 	Trials []clusters.Trial
 	Left   []engine.Unrehearsed
+	// Later says what can be tried only later.
+	Later string
+}
+
+// Ends are where a plan is stored, and its two sides.
+type Ends struct {
+	Home      client.Client
+	Namespace string
+	On        clusters.Clusters
 }
 
 // Run tries the writes of a plan: its record and its Lease in the home, what bridges the names, and what every step
 // before the first ordinal leaves would write. An error means that a side could not be read.
-func Run(ctx context.Context, p *plans.Plan, home client.Client, namespace string, on clusters.Clusters, now func() time.Time) (*Outcome, error) {
-	r := clusters.NewRehearsal()
-	store := records.NewStore(r.Client(plans.Destination, home), namespace, p.Name)
-	out := &Outcome{}
+func Run(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time) (*Outcome, error) {
+	r, out := clusters.NewRehearsal(), &Outcome{Later: "What an ordinal needs once it has left (releasing and claiming its volumes in one cluster, scaling the destination up) and what finalize deletes can be sent only then."}
+	store := records.NewStore(r.Client(plans.Destination, to.Home), to.Namespace, p.Name)
 	if err := store.Try(ctx, p, journal.New(p)); err != nil && len(r.Trials) == 0 {
 		return nil, err // another plan has the name
 	}
 	if _, err := store.Acquire(ctx, clusters.Holder(), clusters.Dead, now); err != nil && len(refused(r.Trials)) == 0 {
 		return nil, err
 	}
-	dry := r.Clients(p, on)
+	dry := r.Clients(p, to.On)
 	var err error
-	if out.Left, err = engine.New(p, store, dry).Rehearse(ctx); err != nil {
+	if out.Left, err = engine.New(p, store, dry).Rehearse(ctx, nil); err != nil {
 		return nil, err
 	}
 	if len(p.Directories()) > 0 {
@@ -47,6 +55,32 @@ func Run(ctx context.Context, p *plans.Plan, home client.Client, namespace strin
 	}
 	out.Trials = r.Trials
 	return out, err
+}
+
+// Turn tries what a process would write that takes a stored plan over for a command: its Lease, the journal (which set
+// changes first, if it is not nil), the stamps on what earlier processes may still write, and the steps up to the next
+// ordinals that have to stop. An error means that a side could not be read, or that the command has no meaning.
+func Turn(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time, set func(*journal.Journal) error, w plans.Command) (*Outcome, error) {
+	r, out := clusters.NewRehearsal(), &Outcome{Later: "What follows after these can be sent only then, and nothing is ever deleted as a dry run."}
+	store := records.NewStore(r.Client(plans.Destination, to.Home), to.Namespace, p.Name)
+	try := func() error {
+		if _, err := store.Acquire(ctx, clusters.Holder(), clusters.Dead, now); err != nil {
+			return err
+		}
+		if set != nil {
+			if err := store.Change(ctx, p, set); err != nil {
+				return err
+			}
+		}
+		var err error
+		out.Left, err = engine.New(p, store, r.Clients(p, to.On)).Rehearse(ctx, &w)
+		return err
+	}
+	if err := try(); err != nil && len(refused(r.Trials)) == 0 {
+		return nil, err
+	}
+	out.Trials = r.Trials
+	return out, nil
 }
 
 func refused(all []clusters.Trial) (out []clusters.Trial) {
@@ -82,7 +116,7 @@ func (o *Outcome) Text(width int) string {
 	for _, l := range o.Left {
 		b.WriteString(program.Wrap(fmt.Sprintf("  not sent: %s: %s", l.Step.Op, plans.Line(l.Why)), width, 4))
 	}
-	b.WriteString(program.Wrap("What an ordinal needs once it has left (releasing and claiming its volumes in one cluster, scaling the destination up) and what finalize deletes can be sent only then.", width, 0))
+	b.WriteString(program.Wrap(o.Later, width, 0))
 	return b.String()
 }
 

@@ -64,6 +64,11 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		refused string
 	}{
 		{"a small one", "small", func(s fields) { delete(s, "maxUnavailable") }, ""},
+		{"a share of the ordinals", "a", sets("maxUnavailable", "25%"), ""},
+		{"no ordinal", "a", sets("maxUnavailable", int64(0)), "spec.maxUnavailable"},
+		{"no share", "a", sets("maxUnavailable", "0%"), "spec.maxUnavailable"},
+		{"more than all", "a", sets("maxUnavailable", "101%"), "spec.maxUnavailable"},
+		{"a word", "a", sets("maxUnavailable", "half"), "spec.maxUnavailable"},
 		{"a direction that there is not", "a", sets("direction", "Fly"), `Unsupported value: "Fly"`},
 		{"a name of no set", "a", sets("source", fields{"name": "Web!"}), "spec.source.name"},
 		{"two names", "a", sets("destination", fields{"name": "other"}), "pods keep their names"},
@@ -92,6 +97,8 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 	}{
 		"an approved plan goes elsewhere":    {"", func(fields) {}, sets("destination", fields{"context": "north"}), "this field cannot change after the approval"},
 		"an approved plan gets other limits": {"", func(fields) {}, sets("maxUnavailable", int64(3)), "this field cannot change after the approval"},
+		"or writes them as a share":          {"", func(fields) {}, sets("maxUnavailable", "50%"), "this field cannot change after the approval"},
+		"a share stays":                      {"", sets("maxUnavailable", "50%"), sets("paused", true), ""},
 		"or loses them":                      {"", func(fields) {}, func(s fields) { delete(s, "maxUnavailable") }, "this field cannot change after the approval"},
 		"another hash":                       {"", func(fields) {}, sets("approvedHash", "def456"), "the approved hash cannot change"},
 		"a plan that nobody has approved":    {"", func(s fields) { delete(s, "approvedHash") }, sets("maxUnavailable", int64(3)), ""},

@@ -165,6 +165,11 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	}
 	run(t, home("status", "web")...).expect(t, done, "Planned", "unseen:", "source of plan web", `has no context "east"`, "on the source", "?")
 	run(t, home("pause", "web")...).expect(t, done, "pauses when")
+	before := s.versions()
+	for _, verb := range []string{"resume", "abort", "pause"} {
+		run(t, home(verb, "web", "--dry-run=server")...).expect(t, done, "the API server accepts it, and nothing was stored")
+	}
+	same(t, "what is stored", before, s.versions())
 	run(t, home("resume", "web", "--yes")...).expect(t, done, "the orchestrator in namespace")
 	run(t, home("status", "web", "--context", "nowhere")...).expect(t, failed, `has no context "nowhere"`)
 	run(t, home("names", "web")...).expect(t, failed, "source of plan web", `and "west" is another cluster`)

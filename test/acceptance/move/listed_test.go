@@ -122,25 +122,68 @@ func TestADryRunOfAPlanAsksBothServers(t *testing.T) {
 func TestARefusedDryRunSaysWhatIsRefused(t *testing.T) {
 	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
-		s.forbidsBudgets("no budgets here")
+		s.forbids("no budgets here", admissionv1.Create)
 		before := s.versions()
 		run(t, s.planArgs("--dry-run=server")...).expect(t, blocked, "REFUSED create PodDisruptionBudget", "no budgets here", "of the writes would be refused; nothing has been written")
 		same(t, "what is stored", before, s.versions())
 	})
 }
 
-// forbidsBudgets has the server of the destination refuse each new budget in its namespace, and waits until it does.
-func (s *migration) forbidsBudgets(why string) {
+// A plan that is stored can be tried wherever it rests: before the next ordinals leave, on the way back, before the
+// source is deleted, and after the end. What is stored stays as it is, and the command works afterwards.
+func TestADryRunOfAStoredPlanAsksBothServers(t *testing.T) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
+		t := s.t
+		storesNothing := func(code int, verb string, says ...string) {
+			t.Helper()
+			before := s.versions()
+			run(t, s.args(verb, "--dry-run=server")...).expect(t, code, says...)
+			same(t, "what is stored", before, s.versions())
+		}
+		s.planned()
+		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "paused before web-0")
+		sent := []string{"Sent as dry runs: ", "refused: 0.", "dry run: nothing was written"}
+		storesNothing(done, "resume", append(sent, "move of plan web would do this", "stop web-0, start web-0")...)
+		storesNothing(done, "abort", append(sent, "abort of plan web would do this", "web-1")...)
+		storesNothing(done, "pause", "nothing was stored")
+		storesNothing(failed, "finalize", "is not complete")
+		storesNothing(failed, "forget", "has not ended")
+		run(t, s.args("resume")...).expect(t, done, "moved: 2 ordinals")
+		storesNothing(failed, "pause", "is not under way")
+		storesNothing(done, "abort", append(sent, "web-0", "web-1")...)
+		storesNothing(done, "finalize", append(sent, "delete StatefulSet", "nothing is ever deleted as a dry run")...)
+		run(t, s.args("finalize")...).expect(t, done, "finalized")
+		storesNothing(done, "forget", "nothing was stored")
+		run(t, append(s.args("forget"), "--yes")...).expect(t, done, "the record of plan web is gone")
+	})
+}
+
+// What the server refuses of a stored plan is said with its object, and the plan stays as it is.
+func TestARefusedDryRunOfAStoredPlanSaysWhatIsRefused(t *testing.T) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
+		t := s.t
+		s.planned()
+		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "paused before web-0")
+		s.forbids("no budgets here", admissionv1.Update)
+		before := s.versions()
+		run(t, s.args("abort", "--dry-run=server")...).expect(t, blocked, "REFUSED patch PodDisruptionBudget", "no budgets here", "of the writes would be refused; nothing has been written")
+		same(t, "what is stored", before, s.versions())
+	})
+}
+
+// forbids has the server of the destination refuse one operation on the budgets in its namespace, and waits until it
+// does.
+func (s *migration) forbids(why string, operation admissionv1.OperationType) {
 	s.t.Helper()
 	name := s.destination.namespace
-	create := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Create},
+	of := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{operation},
 		Rule:       admissionv1.Rule{APIGroups: []string{policyv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"poddisruptionbudgets"}},
 	}}
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.destination.namespace}}
 	for _, o := range []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: here, ResourceRules: []admissionv1.NamedRuleWithOperations{create}},
+			MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: here, ResourceRules: []admissionv1.NamedRuleWithOperations{of}},
 			Validations:      []admissionv1.Validation{{Expression: "false", Message: why}},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
@@ -155,6 +198,13 @@ func (s *migration) forbidsBudgets(why string) {
 	s.eventually("the policy is in force", func(ctx context.Context) bool {
 		trial := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.destination.namespace, Name: "trial"}}
 		err := s.destination.Create(ctx, trial, client.DryRunAll)
+		if operation == admissionv1.Update {
+			var have policyv1.PodDisruptionBudgetList
+			if err := s.destination.List(ctx, &have, client.InNamespace(s.destination.namespace)); err != nil || len(have.Items) == 0 {
+				return false
+			}
+			err = s.destination.Update(ctx, &have.Items[0], client.DryRunAll)
+		}
 		return err != nil && strings.Contains(err.Error(), why)
 	})
 }

@@ -1,4 +1,4 @@
-package program
+package plans
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ func TestAPercentageOfOrdinalsIsRoundedAsInABudget(t *testing.T) {
 		want  int32
 	}{{"1", 5, 1}, {"3", 5, 3}, {"25%", 5, 2}, {"50%", 4, 2}, {"1%", 60, 1}, {"100%", 3, 3}, {"30%", 0, 1}} {
 		v, err := ReadUnavailable("--max-unavailable", c.text)
-		if got := Unavailable(v, c.count); err != nil || got != c.want {
+		if got := Unavailable(&v, c.count); err != nil || got != c.want {
 			t.Errorf("%s of %d: %d, %v, expected %d", c.text, c.count, got, err, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package program
+package plans
 
 import (
 	"fmt"
@@ -18,9 +18,13 @@ func ReadUnavailable(flag, text string) (intstr.IntOrString, error) {
 	return intstr.Parse(text), nil
 }
 
-// Unavailable returns how many of so many ordinals that is. A percentage is rounded up, as in a PodDisruptionBudget.
-func Unavailable(v intstr.IntOrString, count int32) int32 {
-	n, err := intstr.GetScaledValueFromIntOrPercent(&v, int(count), true)
+// Unavailable returns how many of so many ordinals that is, at least 1; 0 for nil. A percentage is rounded up, as in a
+// PodDisruptionBudget.
+func Unavailable(v *intstr.IntOrString, count int32) int32 {
+	if v == nil {
+		return 0
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(count), true)
 	if err != nil { // ReadUnavailable makes no such value
 		return 1
 	}
