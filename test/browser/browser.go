@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Start starts a browser of its own, or skips the test if there is none. With STSMIGRATE_BROWSER=required a
+// Start starts a browser of its own, which trusts every certificate, or skips the test if there is none. With STSMIGRATE_BROWSER=required a
 // missing browser is a failure.
 func Start(t *testing.T) context.Context {
 	t.Helper()
@@ -31,7 +31,7 @@ func Start(t *testing.T) context.Context {
 		t.Skip(why)
 	}
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800)}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync", "ignore-certificate-errors", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

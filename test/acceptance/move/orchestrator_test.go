@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/test/browser"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 )
 
@@ -170,6 +172,19 @@ func TestTheDashboardIsForWhomTheAPIServerLetsListPlans(t *testing.T) {
 	becomes("without", http.StatusForbidden, "may not list", "bind the Role stsmigrate-user there")
 	becomes("nobody", http.StatusUnauthorized, "the API server does not know this token")
 	becomes("none", http.StatusUnauthorized, "a token is needed")
+	t.Run("in a browser", func(t *testing.T) {
+		shown := `document.getElementById("plans").innerText`
+		ctx := browser.Start(t)
+		browser.Do(
+			ctx, t, chromedp.Navigate("https://"+logged.Address+"/#"+tokens["half"]),
+			browser.Until(`document.getElementById("why").textContent.includes("may not list configmaps") && !`+shown+`.includes("web")`),
+			chromedp.Navigate("https://"+logged.Address+"/?again#"+tokens["reader"]),
+			browser.Until(shown+`.includes("web") && `+shown+`.includes("PlanReady")`),
+		)
+		if where := browser.Read(ctx, t, "location.href"); strings.Contains(where, tokens["reader"]) {
+			t.Errorf("the token stays in the address: %s", where)
+		}
+	})
 
 	if err := s.destination.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reader"}}); err != nil {
 		t.Fatal(err)
