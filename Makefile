@@ -21,10 +21,13 @@ help: ## Show this list
 build: ## Build the programs into bin/, reproducibly
 	CGO_ENABLED=0 go build $(FLAGS) -o bin/ ./cmd/...
 
-install: ## Install stsmigrate, also as a kubectl plugin
+install: ## Install stsmigrate, also as a kubectl plugin, where `go install` puts programs (GOBIN, or bin in GOPATH)
 	CGO_ENABLED=0 go install $(FLAGS) ./cmd/stsmigrate
-	ln -sf stsmigrate $$(go env GOPATH)/bin/kubectl-stsmigrate
-	install -m 755 deploy/completion/kubectl_complete-stsmigrate $$(go env GOPATH)/bin/
+	@bin=$$(dirname "$$(go list -f '{{.Target}}' ./cmd/stsmigrate)") && \
+	ln -sf stsmigrate "$$bin/kubectl-stsmigrate" && \
+	install -m 755 deploy/completion/kubectl_complete-stsmigrate "$$bin/" && \
+	echo "stsmigrate, kubectl-stsmigrate and kubectl_complete-stsmigrate are in $$bin" && \
+	case ":$$PATH:" in *:"$$bin":*) ;; *) echo "which is not on your PATH: export PATH=\"$$bin:\$$PATH\"" ;; esac
 
 images: image-programs ## Build the images of the three programs (needs Docker, and no registry)
 	for p in $(PROGRAMS); do docker build -q -f deploy/Dockerfile --target $$p --build-arg VERSION=$(VERSION) --build-arg TARGETARCH=$(shell go env GOARCH) -t $$p:$(VERSION) bin/linux || exit; done

@@ -5,7 +5,7 @@ import { defineConfig } from "vitepress";
 const repository = "https://github.com/stsmigrate/stsmigrate";
 
 // Pages also link to files outside of docs/. On the site those are links to the repository; a Go test
-// (links_test.go) sees that the files exist.
+// (pages_test.go) sees that the files exist.
 function outside(href: string, page: string): string | undefined {
   if (/^[a-z]+:|^[#/]/.test(href)) return undefined;
   const [file, anchor] = href.split("#");
