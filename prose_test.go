@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// generated are the pages that a program writes, and one that is wrapped later.
+// generated are the pages that a program writes.
 var generated = regexp.MustCompile(`^docs/(?:cli|drivers|fields|reasons|reliability)\.md$|^docs/results/`)
 
 // longLines returns the lines of prose of a page that are longer than 110 columns and could be wrapped: outside of
