@@ -7,11 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
 func TestTheShellCompletesNames(t *testing.T) {
-	on, config := serve(t, []string{"home", "away"}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "db"}})
+	on, config := serve(t, []string{"home", "away"}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "db"}},
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mail", Annotations: map[string]string{plans.StampAnnotation: "mail-abc123/1/2"}}})
 	keep(t, on, "mall", func(*journal.Journal) {})
 	t.Setenv("KUBECONFIG", config)
 	for args, want := range map[string]string{
@@ -27,6 +29,9 @@ func TestTheShellCompletesNames(t *testing.T) {
 		"status|-o|js":        "json jsonpath= :6",
 		"explain|ClaimM":      "ClaimMounted :4",
 		"version|":            ":4",
+		"resume|-n|shop|":     "mail\tmarks a set :4", // its record is elsewhere
+		"names|--dry-run=":    "none client :4",
+		"abort|--dry-run=":    "none client server :4",
 		"schema|No":           "Notification :4",
 	} {
 		got := command(t, append([]string{"__complete"}, strings.Split(args, "|")...)...)

@@ -100,9 +100,14 @@ func (c completer) plans(ctx context.Context) ([]string, bool) {
 	if err != nil {
 		return nil, false
 	}
-	var out []string
+	var out, here []string
 	for _, l := range list {
-		out = append(out, l.Name+"\t"+l.State)
+		out, here = append(out, l.Name+"\t"+l.State), append(here, l.Name)
+	}
+	for _, name := range home.Marks(ctx) { // its record is elsewhere, and commands find it from here
+		if !slices.Contains(here, name) {
+			out = append(out, name+"\tmarks a set")
+		}
 	}
 	return out, false
 }

@@ -2,6 +2,9 @@ package reach
 
 import (
 	"context"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,24 +78,44 @@ func (m mark) of(p *plans.Plan) bool {
 
 // marked returns the mark of a plan of that name on a set of the namespace, or nil.
 func marked(ctx context.Context, e *End, name string) *mark {
-	cluster, err := clusters.ClusterUID(ctx, e.Client)
-	if err != nil {
-		return nil
-	}
-	for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSetList"), v1alpha1.GroupVersion().WithKind("StatefulSetSliceList")} {
-		var list metav1.PartialObjectMetadataList
-		list.SetGroupVersionKind(kind)
-		if e.Client.List(ctx, &list, client.InNamespace(e.Namespace)) != nil {
-			continue // a cluster without slices, or without the right to list them
-		}
-		for _, o := range list.Items {
-			id, _, _ := strings.Cut(o.Annotations[plans.StampAnnotation], "/")
-			if at := strings.LastIndex(id, "-"); at > 0 && id[:at] == name {
-				return &mark{id, plans.Ref{Cluster: cluster, Namespace: o.Namespace, Name: o.Name}}
-			}
+	for plan, m := range e.marks(ctx) {
+		if plan == name {
+			return &m
 		}
 	}
 	return nil
+}
+
+// Marks returns the names of the plans of which a set of the namespace has the mark.
+func (e *End) Marks(ctx context.Context) []string {
+	names := map[string]bool{}
+	for plan := range e.marks(ctx) {
+		names[plan] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// marks yields the marks on the sets of the namespace, each with the name of its plan.
+func (e *End) marks(ctx context.Context) iter.Seq2[string, mark] {
+	return func(yield func(string, mark) bool) {
+		cluster, err := clusters.ClusterUID(ctx, e.Client)
+		if err != nil {
+			return
+		}
+		for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSetList"), v1alpha1.GroupVersion().WithKind("StatefulSetSliceList")} {
+			var list metav1.PartialObjectMetadataList
+			list.SetGroupVersionKind(kind)
+			if e.Client.List(ctx, &list, client.InNamespace(e.Namespace)) != nil {
+				continue // a cluster without slices, or without the right to list them
+			}
+			for _, o := range list.Items {
+				id, _, _ := strings.Cut(o.Annotations[plans.StampAnnotation], "/")
+				if at := strings.LastIndex(id, "-"); at > 0 && !yield(id[:at], mark{id, plans.Ref{Cluster: cluster, Namespace: o.Namespace, Name: o.Name}}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // holds returns the plan of the mark, and its home, in a cluster that keeps it.
