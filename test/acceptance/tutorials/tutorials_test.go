@@ -240,9 +240,13 @@ func (b *bench) play(blocks []block) []string {
 		fmt.Fprintf(&script, "{ printf '\\n@@ %d\\n'; } 2>/dev/null\n%s", n, part.commands)
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script.String())
-	cmd.Dir, cmd.Env = b.dir, b.env
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = b.dir, b.env, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel, cmd.WaitDelay = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	b.Logf("%s", out)
+	if ctx.Err() != nil {
+		b.Fatalf("the last command above does not end in %s: a block that does not end is marked <!-- run until: OUTPUT -->", tooLong)
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
