@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -419,7 +421,25 @@ func current(w *world, p *request) bool {
 	return false
 }
 
-// text returns an object without versions and times. Stored objects are never changed, so that the text of each is
+// uncount takes out of a journal how many writes were sent. The count depends on the way to a state, no decision depends
+// on the count, and every state would be there once for each count.
+func uncount(c *corev1.ConfigMap) {
+	for key, text := range c.Data {
+		var j journal.Journal
+		if json.Unmarshal([]byte(text), &j) != nil || j.Kind != plans.JournalKind {
+			continue
+		}
+		j.Timeline.Sent = 0
+		for k := range j.Timeline.Waves {
+			j.Timeline.Waves[k].Writes = 0
+		}
+		raw, err := json.Marshal(j)
+		must(err)
+		c.Data[key] = string(raw)
+	}
+}
+
+// text returns an object without versions, times and counts of writes. Stored objects are never changed, so that the text of each is
 // made once.
 func (x *exploration) text(o client.Object) []piece {
 	if t, ok := x.texts[o]; ok {
@@ -433,6 +453,8 @@ func (x *exploration) text(o client.Object) []piece {
 	}
 	behind := int64(0)
 	switch c := c.(type) {
+	case *corev1.ConfigMap:
+		uncount(c)
 	case *appsv1.StatefulSet:
 		behind, c.Status.ObservedGeneration = c.Generation-c.Status.ObservedGeneration, 0
 	case *policyv1.PodDisruptionBudget:

@@ -46,7 +46,7 @@ func Compare(t *testing.T, p Program, update bool) {
 	}
 	want := p.section()
 	if update && have != want {
-		if err := os.WriteFile(page, []byte(before+want+after), 0o600); err != nil {
+		if err := os.WriteFile(page, []byte(before+want+after), 0o600); err != nil { //nolint:gosec // the test names the page
 			t.Fatal(err)
 		}
 		have = want
@@ -99,7 +99,7 @@ func (p Program) section() string {
 }
 
 // said is a default in the meaning of a flag.
-var said = regexp.MustCompile(` \(default:? ([^()]*(?:\([^()]*\))?[^()]*)\)`) //nolint:gochecknoglobals // a pattern
+var said = regexp.MustCompile(` \(default:? ([^()]*(?:\([^()]*\))?[^()]*)\)`)
 
 // defaultOf returns the meaning of a flag without its default, and the default.
 func defaultOf(value, usage string) (without, byDefault string) {
