@@ -31,6 +31,7 @@ func smallWorlds() []smallWorld {
 		add("one ordinal, a death and a delayed write", 1, 1, 1, limits{deaths: 1, delays: 1})
 		add("one ordinal, a death and an abort", 1, 1, 1, limits{deaths: 1, returns: 1})
 		add("one ordinal, two deaths", 1, 1, 1, limits{deaths: 2})
+		add("two ordinals", 2, 1, 1, limits{})
 		add("two ordinals, a delayed write", 2, 1, 1, limits{delays: 1})
 		add("two ordinals, a death", 2, 1, 1, limits{deaths: 1})
 		add("two ordinals at once, an abort", 2, 2, 2, limits{returns: 1})
@@ -46,7 +47,8 @@ const someStates, manyStates = 1500, 300_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
 // explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, up to a
-// number of states that some of them exceed. What is printed tells which.
+// number of states that some of them exceed. What is printed tells which. Worlds of up to two ordinals in which nothing
+// goes wrong must not exceed it.
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()
@@ -71,7 +73,7 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 			for _, found := range x.found {
 				t.Error(found)
 			}
-			if small.limits == (limits{}) && !x.complete() {
+			if small.limits == (limits{}) && small.options.Ordinals <= 2 && !x.complete() {
 				t.Error("not every state was explored")
 			}
 		})
