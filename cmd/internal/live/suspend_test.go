@@ -109,7 +109,7 @@ func TestAStoppedViewGivesTheTerminalBack(t *testing.T) {
 	s.sees("modes\r\n")
 	modes := s.sees("\r\n")
 	s.sees("shell> ")
-	s.types(os.Args[0] + " & echo pid $!.; fg\r")
+	s.types("sh -c 'echo pid $$.; exec " + os.Args[0] + "'\r") // in the foreground from the start
 	s.sees("\r\n")
 	s.sees("pid ")
 	pid, err := strconv.Atoi(s.sees("."))
