@@ -68,6 +68,14 @@ func policed(t *testing.T) {
 			t.Fatalf("the policies are not in force: %v", err)
 		}
 	}
+	// The API server takes up each policy by itself, and this one names the accounts too.
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := as(t, other).Create(ctx, disk(), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "stsmigrate-new-volumes"), nil
+	})
+	if err != nil {
+		t.Fatalf("the policy of new volumes is not in force: %v", err)
+	}
 }
 
 func claimFor(pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
