@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -86,13 +87,13 @@ func TestABackupThatIsRestoredBlocksThePlan(t *testing.T) {
 	for n, c := range []struct {
 		side   string
 		alive  bool
-		why    string   // why the plan is blocked
+		whys   []string // why the plan is blocked, by how far the process had come
 		differ []string // what verify says
 	}{
-		{"source", true, "has ordinal 1 in its range again", []string{"S7", "S1    pod web-2"}},
-		{"source", false, "has the ordinals [0..2]", []string{"S7", "S1    pod web-2"}},
-		{"destination", true, "is older than what has been done", []string{"S10", "S7"}},
-		{"destination", false, "is older than what has been done", []string{"S10", "S7"}},
+		{"source", true, []string{"has ordinal 1 in its range again", "has the ordinals [0..2]"}, []string{"S7", "S1    pod web-2"}},
+		{"source", false, []string{"has the ordinals [0..2]"}, []string{"S7", "S1    pod web-2"}},
+		{"destination", true, []string{"is older than what has been done"}, []string{"S10", "S7"}},
+		{"destination", false, []string{"is older than what has been done"}, []string{"S10", "S7"}},
 	} {
 		if os.Getenv("MOVE_ALL") == "" && n != day%4 {
 			continue // another one every day: each has two clusters of its own
@@ -105,10 +106,10 @@ func TestABackupThatIsRestoredBlocksThePlan(t *testing.T) {
 			s := newMigration(t, reimport, options{replicas: 4, bed: ownBed(t)})
 			before := s.state(s.source)
 			s.planned()
-			s.restored(map[string]*end{"source": s.source, "destination": s.destination}[c.side], c.alive, c.why)
+			s.restored(map[string]*end{"source": s.source, "destination": s.destination}[c.side], c.alive, c.whys)
 			budgets := s.budgets()
 			for _, args := range [][]string{s.args("resume"), s.applyArgs()} {
-				run(t, args...).expect(t, held, c.why)
+				blockedFor(t, run(t, args...), c.whys)
 			}
 			same(t, "budgets", budgets, s.budgets())
 			run(t, s.args("verify")...).expect(t, blocked, c.differ...)
@@ -128,9 +129,18 @@ func TestABackupThatIsRestoredBlocksThePlan(t *testing.T) {
 	}
 }
 
+// blockedFor requires that a command has ended with a blocked plan, for one of the reasons.
+func blockedFor(t *testing.T, r result, whys []string) {
+	t.Helper()
+	r.expect(t, held)
+	if !slices.ContainsFunc(whys, func(why string) bool { return strings.Contains(r.stdout+r.stderr, why) }) {
+		t.Errorf("expected one of %q in\n%s%s", whys, r.stdout, r.stderr)
+	}
+}
+
 // restored brings the cluster of a side back to what it was two waves ago: while the process is at work, or between
 // two processes.
-func (s *migration) restored(on *end, alive bool, why string) {
+func (s *migration) restored(on *end, alive bool, whys []string) {
 	s.t.Helper()
 	// Nothing moves while the backup is made, so that it always shows the same wave.
 	run(s.t, append(s.applyArgs(), "--pause-after", "1")...).expect(s.t, done, "paused")
@@ -154,7 +164,7 @@ func (s *migration) restored(on *end, alive bool, why string) {
 	s.t.Cleanup(stop)
 	s.eventually("the control plane answers", func(ctx context.Context) bool { return on.cluster.Ping(ctx) == nil })
 	if alive {
-		p.end().expect(s.t, held, why)
+		blockedFor(s.t, p.end(), whys)
 	}
 	s.eventually("the Lease can be written", func(ctx context.Context) bool { return s.silenced(ctx) == nil })
 }
