@@ -62,6 +62,7 @@ func TestAPageOfFixedResults(t *testing.T) {
 		{Part: writes, World: "reimport", Case: "a fault: answer lost", Played: "oooo", Seconds: 60, Commit: "aaaaaaa"},
 		{Part: writes, World: "reimport", Case: "a fault: refused with 500", Played: "o.X.", Seconds: 120, Commit: "aaaaaaa"},
 		{Part: planes, World: "rebind", Case: "is refused with 409", Played: "..o", Commit: "bbbbbbb"},
+		{Part: states, Of: 3, Commit: "aaaaaaa"},
 		{Part: states, World: "one ordinal, rebind", Number: 1234, Whole: true, Commit: "aaaaaaa"},
 		{Part: states, World: "three ordinals, rebind", Number: 300000, Commit: "aaaaaaa"},
 		{Part: schedules, World: "rebind", Seeds: []tally.Seeds{{First: 1, Last: 50}}, Of: 2500, Commit: "aaaaaaa"},

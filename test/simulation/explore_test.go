@@ -52,6 +52,7 @@ const someStates, manyStates = 1500, 300_000
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()
+	tally.Add(tally.Line{Part: "states", Of: len(all)})
 	for k, small := range all {
 		most := manyStates
 		whole := small.limits == (limits{}) && small.options.Ordinals == 1
