@@ -66,18 +66,14 @@ func (r results) total(name string) sum {
 	var s sum
 	for _, l := range r.of(name) {
 		played, of, bad := cases(l)
-		switch {
-		case name == zoo && l.Case == "":
+		switch whole := l.Whole || name == zoo; {
+		case name != zoo && name != states:
+		case l.Case == "" && (name == zoo || l.World == ""):
 			played = 0 // how many there are
-		case name == zoo:
+		case whole:
 			played, of = 1, 0
-		case name == states && l.World == "":
-			played = 0 // how many there are
-		case name == states:
+		default:
 			played, of = 0, 0
-			if l.Whole {
-				played = 1
-			}
 		}
 		s.played, s.of, s.bad, s.seconds = s.played+played, s.of+of, s.bad+bad, s.seconds+l.Seconds
 		if !slices.Contains(s.commits, l.Commit) {
