@@ -35,7 +35,7 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		if !more || step.Op == plans.Vacate {
 			return left, nil
 		}
-		if step.Op == plans.Quiesce || step.Op == plans.Verify {
+		if slices.Contains([]plans.Op{plans.Quiesce, plans.Verify}, step.Op) {
 			continue
 		}
 		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) { return e.look(ctx, e.moment(j, step, began)) })
