@@ -1,11 +1,12 @@
 package stsmigrate_test
 
 import (
-	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,9 +19,9 @@ var generated = regexp.MustCompile(`^docs/(?:cli|drivers|fields|reasons|reliabil
 // blocks, tables, headings and comments.
 func longLines(text string) (out []string) {
 	text = regexp.MustCompile("(?ms)^ *```.*?^ *```$|^<!-- The catalogue follows.*<!-- The catalogue ends here").ReplaceAllString(text, "")
+	other := regexp.MustCompile(`^\s*(?:\||#|<!--)`)
 	for _, line := range strings.Split(text, "\n") {
-		prose := !regexp.MustCompile(`^\s*(?:\||#|<!--)`).MatchString(line)
-		if prose && utf8.RuneCountInString(line) > 110 && strings.Contains(strings.TrimLeft(line, " -*"), " ") {
+		if !other.MatchString(line) && utf8.RuneCountInString(line) > 110 && strings.Contains(strings.TrimLeft(line, " -*"), " ") {
 			out = append(out, line)
 		}
 	}
@@ -58,26 +59,13 @@ func TestLongLines(t *testing.T) {
 
 // A page names tests that show what it says: they must be there.
 func TestPagesNameTestsThatExist(t *testing.T) {
-	var tests strings.Builder
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		for _, f := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllSubmatch(raw, -1) {
-			tests.WriteString(string(f[1]) + "\n")
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := strings.Join(slices.Collect(maps.Keys(tests(t))), "\n")
 	seen := 0
 	for page, text := range pages(t) {
 		for _, named := range regexp.MustCompile(`go test [^`+"`"+`;&]*?-(?:run|fuzz|bench)[ =]+'?([\w|^$]+)`).FindAllStringSubmatch(text, -1) {
 			for _, name := range strings.Split(named[1], "|") {
 				seen++
-				if !strings.Contains(tests.String(), strings.Trim(name, "^$")) {
+				if !strings.Contains(names, strings.Trim(name, "^$")) {
 					t.Errorf("%s: %s: no test has this name", page, name)
 				}
 			}

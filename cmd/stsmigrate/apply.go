@@ -180,7 +180,7 @@ func (a *app) confirm(question string) error {
 	switch {
 	case a.dryRun != "" && a.dryRun != "none": // whatever the next write is, it is not sent
 		fmt.Fprintln(a.Out, question)
-		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+		return unwritten()
 	case a.yes:
 		return nil
 	}

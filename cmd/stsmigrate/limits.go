@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -82,12 +82,12 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		return route, err
 	}
 	question := preview.Render(t.Plan, planned.Leg) + draft.Pace(ctx, t.Plan, planned.Leg, on)
-	switch {
-	case planned.PauseAt == 0:
+	switch pause := pauses(t.Plan, planned); {
+	case pause == "":
 	case canary:
 		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
 	default:
-		question += fmt.Sprintf("\nIt pauses when %s has arrived.\n", t.Plan.Pod(planned.PauseAt))
+		question += "\n" + pause
 	}
 	if a.yes { // the question is not shown
 		a.warn(report)
@@ -114,9 +114,10 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 
 // dried sends the writes of a plan as dry runs, as far as that can be done before it begins, and ends the command.
 func (a *app) dried(ctx context.Context, t *reach.Target, on clusters.Clusters) error {
-	return a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
-		return rehearsal.Run(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: on}, now)
-	}, "dry run: nothing was written")
+	err := a.rehearse(func() (*rehearsal.Outcome, error) {
+		return rehearsal.Run(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: on}, a.now)
+	})
+	return cmp.Or(err, unwritten())
 }
 
 // take records how far a Move goes.

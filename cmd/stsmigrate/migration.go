@@ -33,6 +33,9 @@ func (a *app) agree(question string) error {
 	return a.confirm(question)
 }
 
+// unwritten ends a command that was only tried.
+func unwritten() error { return exitCode{code: exitDone, message: "dry run: nothing was written"} }
+
 // undone ends a command that has sent dry runs.
 func (a *app) undone() error {
 	if a.dryRun == "server" {

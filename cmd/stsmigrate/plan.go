@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,9 +82,9 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 		if err != nil {
 			return err
 		}
-		if err := a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
-			return rehearsal.Run(ctx, p, rehearsal.Ends{Home: home.Client, Namespace: home.Namespace, On: on}, now)
-		}, ""); err != nil {
+		if err := a.rehearse(func() (*rehearsal.Outcome, error) {
+			return rehearsal.Run(ctx, p, rehearsal.Ends{Home: home.Client, Namespace: home.Namespace, On: on}, a.now)
+		}); err != nil {
 			return err
 		}
 	}
@@ -96,10 +95,10 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 }
 
 // rehearse sends dry runs, and says on standard error what both API servers have answered. A refused write is like a
-// failed check. With a last sentence, the command ends there.
-func (a *app) rehearse(run func(now func() time.Time) (*rehearsal.Outcome, error), last string) error {
+// failed check.
+func (a *app) rehearse(run func() (*rehearsal.Outcome, error)) error {
 	done := program.Patience{To: a.ErrOut, After: a.after}.Busy("Sending dry runs to both sides")
-	outcome, err := run(a.now)
+	outcome, err := run()
 	done()
 	if err != nil {
 		return err
@@ -108,10 +107,7 @@ func (a *app) rehearse(run func(now func() time.Time) (*rehearsal.Outcome, error
 	if n := len(outcome.Refused()); n > 0 {
 		return exitCode{code: exitRefused, message: fmt.Sprintf("%d of the writes would be refused; nothing has been written", n)}
 	}
-	if last == "" {
-		return nil
-	}
-	return exitCode{code: exitDone, message: last}
+	return nil
 }
 
 func goOn(out string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -77,7 +78,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 		if a.dryRun == "server" {
 			return a.tried(ctx, t, j, w)
 		}
-		return exitCode{code: exitDone, message: "dry run: nothing was written"}
+		return unwritten()
 	}
 	if err := a.confirm(w.question); err != nil {
 		return err
@@ -100,9 +101,10 @@ func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 		return a.undone()
 	}
 	command := plans.Command{Direction: w.direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word}
-	return a.rehearse(func(now func() time.Time) (*rehearsal.Outcome, error) {
-		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, now, w.set, command)
-	}, "dry run: nothing was written")
+	err := a.rehearse(func() (*rehearsal.Outcome, error) {
+		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, a.now, w.set, command)
+	})
+	return cmp.Or(err, unwritten())
 }
 
 // pauses says where a plan will pause, if it does.
