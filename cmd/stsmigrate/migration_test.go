@@ -55,6 +55,8 @@ func TestADryRunOnTheClientStopsBeforeTheFirstWrite(t *testing.T) {
 	for verb, change := range map[string]func(*journal.Journal){
 		"abort": func(j *journal.Journal) { j.Epoch, j.Begun, j.Done = 1, 1+3+8+2, 1+3+8+1 }, "resume": func(j *journal.Journal) { j.Epoch, j.Begun, j.Paused = 1, 1, true },
 		"finalize": func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved },
+		"pause":    func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 },
+		"forget":   func(j *journal.Journal) { j.Epoch, j.Leg.Direction, j.Outcome = 1, plans.Abort, plans.Aborted },
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "mall", change)
