@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +31,23 @@ func (j journey) name() string {
 
 func journeys() []journey {
 	return []journey{{plans.Move, plans.Finalize}, {plans.Move, plans.Abort}}
+}
+
+// eachVariant plays both journeys in a world of each variant that is played today, one of five.
+func eachVariant(t *testing.T, play func(t *testing.T, w *world, j journey)) {
+	t.Helper()
+	all := variants()
+	for k, name := range slices.Sorted(maps.Keys(all)) {
+		for _, j := range journeys() {
+			if !fifth.plays(k) {
+				continue
+			}
+			t.Run(name+", "+j.name(), func(t *testing.T) {
+				t.Parallel()
+				play(t, newWorld(all[name]), j)
+			})
+		}
+	}
 }
 
 func outcomeOf(c plans.Direction) plans.Outcome { return c.Outcome() }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,46 +85,35 @@ func (w *world) rehearsed(t *testing.T, direction plans.Direction) (trials int) 
 // refuses one of its writes, and none of them is stored.
 func TestAStoredPlanIsTriedWithoutAWrite(t *testing.T) {
 	t.Parallel()
-	all := variants()
-	for k, name := range slices.Sorted(maps.Keys(all)) {
-		sc := all[name]
-		for _, j := range journeys() {
-			if !fifth.plays(k) {
-				continue
+	eachVariant(t, func(t *testing.T, w *world, j journey) {
+		tried := 0
+		look := func(p engine.Progress) bool {
+			for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
+				trial := w.journal
+				if !mayTake(w.plan, &trial, direction) {
+					continue
+				}
+				before := fmt.Sprint(w.contents())
+				tried += w.rehearsed(t, direction)
+				if before != fmt.Sprint(w.contents()) {
+					t.Errorf("%s has written", direction)
+				}
+				if t.Failed() {
+					t.Logf("after %s %s: %s; journal %+v", p.Kind, p.Step.ID(), p.Reason, w.journal)
+					return true
+				}
 			}
-			t.Run(name+", "+j.name(), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(sc)
-				tried := 0
-				look := func(p engine.Progress) bool {
-					for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
-						trial := w.journal
-						if !mayTake(w.plan, &trial, direction) {
-							continue
-						}
-						before := fmt.Sprint(w.contents())
-						tried += w.rehearsed(t, direction)
-						if before != fmt.Sprint(w.contents()) {
-							t.Errorf("%s has written", direction)
-						}
-						if t.Failed() {
-							t.Logf("after %s %s: %s; journal %+v", p.Kind, p.Step.ID(), p.Reason, w.journal)
-							return true
-						}
-					}
-					return false
-				}
-				for _, direction := range j {
-					if _, err := w.process().run(t.Context(), direction, look); err != nil {
-						t.Error(err)
-					}
-				}
-				if tried == 0 {
-					t.Error("nothing was tried")
-				}
-			})
+			return false
 		}
-	}
+		for _, direction := range j {
+			if _, err := w.process().run(t.Context(), direction, look); err != nil {
+				t.Error(err)
+			}
+		}
+		if tried == 0 {
+			t.Error("nothing was tried")
+		}
+	})
 }
 
 // mayTake reports whether a plan that rests or is under way can take a direction and has something left to do in it.

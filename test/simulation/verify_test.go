@@ -2,8 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,50 +34,39 @@ func (w *world) verified(t *testing.T) []string {
 // process has died at any of its writes.
 func TestAnUndisturbedPlanHasNoDifferences(t *testing.T) {
 	t.Parallel()
-	all := variants()
-	for k, name := range slices.Sorted(maps.Keys(all)) {
-		sc := all[name]
-		for _, j := range journeys() {
-			if !fifth.plays(k) {
-				continue
+	eachVariant(t, func(t *testing.T, w *world, j journey) {
+		where := "before the start"
+		look := func(p engine.Progress) bool {
+			for _, d := range w.verified(t) {
+				t.Errorf("%s: %s", where, d)
 			}
-			t.Run(name+", "+j.name(), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(sc)
-				where := "before the start"
-				look := func(p engine.Progress) bool {
-					for _, d := range w.verified(t) {
-						t.Errorf("%s: %s", where, d)
-					}
-					where = fmt.Sprintf("after %s %s", p.Kind, p.Step.ID())
-					return t.Failed()
-				}
-				look(engine.Progress{})
-				for _, direction := range j {
-					for deaths := range 10 {
-						r, last := w.process(), w.writes+20+deaths
-						r.at = func(n int) fault {
-							if n == last && deaths < 9 {
-								return []fault{crashBefore, crashAfter}[n%2]
-							}
-							return ""
-						}
-						_, err := r.run(t.Context(), direction, look)
-						look(engine.Progress{})
-						if r.dead && !w.journal.Ended() {
-							continue
-						}
-						if !r.dead && err != nil || w.journal.Outcome != outcomeOf(direction) {
-							t.Errorf("%s ended with %v; journal: %+v", direction, err, w.journal)
-						}
-						break
-					}
-				}
-				w.rest()
-				look(engine.Progress{})
-			})
+			where = fmt.Sprintf("after %s %s", p.Kind, p.Step.ID())
+			return t.Failed()
 		}
-	}
+		look(engine.Progress{})
+		for _, direction := range j {
+			for deaths := range 10 {
+				r, last := w.process(), w.writes+20+deaths
+				r.at = func(n int) fault {
+					if n == last && deaths < 9 {
+						return []fault{crashBefore, crashAfter}[n%2]
+					}
+					return ""
+				}
+				_, err := r.run(t.Context(), direction, look)
+				look(engine.Progress{})
+				if r.dead && !w.journal.Ended() {
+					continue
+				}
+				if !r.dead && err != nil || w.journal.Outcome != outcomeOf(direction) {
+					t.Errorf("%s ended with %v; journal: %+v", direction, err, w.journal)
+				}
+				break
+			}
+		}
+		w.rest()
+		look(engine.Progress{})
+	})
 }
 
 // What others change is found as long as it lasts, whichever step of the plan would meet it.
