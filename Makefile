@@ -10,8 +10,6 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
 ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns docs/schemas engine expressions gates orchestrator pdb plans preflight reasons records report rollout sets slicecontroller storage view writes))
-# The longest first: three run at a time.
-ON_CONTROL_PLANES := $(addprefix ./test/,$(addsuffix /...,controller acceptance/move acceptance/tutorials performance/storm acceptance/install internal/cluster internal/witness acceptance/demo performance/bench))
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
@@ -63,7 +61,7 @@ race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
 integration: ## Run the tests on real control planes (builds them first, once); of the moves one of three, other ones every day (MOVE_SHARE=1 for all)
-	MOVE_SHARE=$(or $(MOVE_SHARE),3) go test -count=1 -p 3 -timeout 60m $(ON_CONTROL_PLANES)
+	MOVE_SHARE=$(or $(MOVE_SHARE),3) go test -count=1 -p 3 -timeout 60m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/... ./test/performance/storm/...
 
 controller: ## Play random scripts to the slice controller and to the built-in one, and compare: sixteen scripts, other ones every day (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
