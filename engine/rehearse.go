@@ -61,16 +61,16 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.Step, look func(began bool) (plans.Observation, error)) (string, error) {
 	var tried []string
 	for {
-		observed, err := look(len(tried) > 0)
+		observed, err := look(len(tried) > 0 || step.Seq <= j.Begun)
 		switch {
 		case err != nil:
 			return "", err
-		case observed.Standing == plans.After:
+		case observed.Standing == plans.After, observed.Standing == plans.Before && slices.Contains(tried, observed.Reason): // no effect
 			return "", nil
+		case observed.Standing == plans.Conflict:
+			return "the plan would be blocked: " + observed.Reason, nil
 		case observed.Standing != plans.Before:
 			return observed.Reason, nil
-		case slices.Contains(tried, observed.Reason): // the look does not see its own effect
-			return "", nil
 		}
 		tried = append(tried, observed.Reason)
 		if step.Op != plans.Reserve {

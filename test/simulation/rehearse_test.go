@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +76,11 @@ func (w *world) rehearsed(t *testing.T, direction plans.Direction) (trials int) 
 			t.Errorf("%s: %s %v is refused: %v", direction, trial.Verb, trial.ObjectKey, trial.Refused)
 		}
 	}
+	for _, l := range left {
+		if strings.HasPrefix(l.Why, "the plan would be blocked") {
+			t.Errorf("%s: %s: %s, although nobody has interfered", direction, l.Step.ID(), l.Why)
+		}
+	}
 	if len(left) > 1 {
 		t.Errorf("%s: steps are tried after one that waits: %v", direction, left)
 	}
@@ -85,7 +91,7 @@ func (w *world) rehearsed(t *testing.T, direction plans.Direction) (trials int) 
 // refuses one of its writes, and none of them is stored.
 func TestAStoredPlanIsTriedWithoutAWrite(t *testing.T) {
 	t.Parallel()
-	eachVariant(t, func(t *testing.T, w *world, j journey) {
+	eachVariant(t, func(t *testing.T, w *world, j journey) { //nolint:thelper // it is the test itself
 		tried := 0
 		look := func(p engine.Progress) bool {
 			for _, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {

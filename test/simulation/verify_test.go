@@ -34,7 +34,7 @@ func (w *world) verified(t *testing.T) []string {
 // process has died at any of its writes.
 func TestAnUndisturbedPlanHasNoDifferences(t *testing.T) {
 	t.Parallel()
-	eachVariant(t, func(t *testing.T, w *world, j journey) {
+	eachVariant(t, func(t *testing.T, w *world, j journey) { //nolint:thelper // it is the test itself
 		where := "before the start"
 		look := func(p engine.Progress) bool {
 			for _, d := range w.verified(t) {
