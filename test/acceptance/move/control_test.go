@@ -168,7 +168,9 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	run(t, home("pause", "web")...).expect(t, done, "pauses when")
 	stored := func() map[string]string {
 		all := s.versions()
-		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasPrefix(name, "destination Lease/stsmigrate.orchestrator.") }) // it beats
+		maps.DeleteFunc(all, func(name, _ string) bool {
+			return strings.HasPrefix(name, "destination Lease/stsmigrate.orchestrator.")
+		}) // it beats
 		return all
 	}
 	before := stored()
