@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -142,7 +143,10 @@ func KindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
 // Change is a change of an object.
 type Change struct {
 	Version string
-	Gone    bool
+	// UID and Generation are those of the object, if it is there. Without a Generation its spec may have changed.
+	UID        types.UID
+	Generation int64
+	Gone       bool
 	// Turned reports that the object was created or deleted.
 	Turned bool
 }

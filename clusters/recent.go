@@ -18,6 +18,21 @@ import (
 // FreshFor is how long the answer to a read counts as live. It bounds what a watch that has died silently can hide.
 const FreshFor = 500 * time.Millisecond
 
+// watchedFor is how long the answer to a read counts for Watched.
+const watchedFor = 5 * time.Second
+
+type watchedKey struct{}
+
+// Watched marks reads of checks that warn early, while the looks decide: an answer of the last seconds counts, if a
+// watch would have reported a change of the object.
+func Watched(ctx context.Context) context.Context { return context.WithValue(ctx, watchedKey{}, true) }
+
+type specKey struct{}
+
+// Spec marks reads of which the caller uses the spec alone: an answer counts as long as a watch reports no other
+// generation of the object.
+func Spec(ctx context.Context) context.Context { return context.WithValue(ctx, specKey{}, true) }
+
 type liveKey struct{}
 
 // Live marks reads that no kept answer may stand in for: what follows them cannot be undone, and is not conditional on
@@ -28,13 +43,14 @@ func isLive(ctx context.Context) bool { return ctx.Value(liveKey{}) != nil }
 
 type unmadeKey struct{}
 
-// Unmade marks reads of objects that the caller is about to create if they do not exist. A watch that has reported all
-// that there is may then answer that there is none: if it is behind, the creation is refused.
+// Unmade marks reads of objects that the caller is about to create if they do not exist, or asks for again before it
+// acts. A watch that has reported all that there is may then answer that there is none: if it is behind, the creation is
+// refused.
 func Unmade(ctx context.Context) context.Context { return context.WithValue(ctx, unmadeKey{}, true) }
 
 // Recent keeps the answers of API servers to reads of single objects, so that the looks and checks of a wave that
-// follow one another read an object once. An answer is forgotten after FreshFor, as soon as a watch reports another
-// version of the object, and when this process writes the object. Without Keep it keeps nothing. It is safe for
+// follow one another read an object once. An answer counts for FreshFor, until a watch reports a later version of the
+// object, and until this process writes the object. Without Keep it keeps nothing. It is safe for
 // concurrent use.
 //
 // The answer to a write that succeeded is kept like that to a read: it is the object as the API server has stored it.
@@ -75,6 +91,14 @@ func (r *Recent) Sent() int {
 type answer struct {
 	object client.Object // nil for an object that does not exist
 	since  time.Time     // when the read began
+	// restOutdated reports that the object has changed since, and not its spec.
+	restOutdated bool
+}
+
+// keepsSpec reports whether the spec of an answer is not older than a change.
+func (a answer) keepsSpec(c Change) bool {
+	o := a.object
+	return o != nil && !c.Gone && c.Generation > 0 && o.GetGeneration() == c.Generation && o.GetUID() == c.UID
 }
 
 // outdated is why answers to earlier requests do not count.
@@ -82,6 +106,16 @@ type outdated struct {
 	at time.Time
 	// version is the last one that a watch has reported. It is empty if the object is gone, or is being written.
 	version string
+	gone    bool
+}
+
+// keeps reports whether the answer to a read that was under way is not older than what a watch has reported meanwhile.
+// An API server answers a read with what is stored, and a watch may be behind.
+func (d outdated) keeps(o client.Object) bool {
+	if o == nil || d.version == "" {
+		return o == nil && d.gone
+	}
+	return !later(d.version, o.GetResourceVersion())
 }
 
 // NewRecent returns a Recent that keeps nothing yet.
@@ -105,9 +139,10 @@ func (r *Recent) unmade(ctx context.Context, t ObjectKey) bool {
 		return false
 	}
 	r.lock.Lock()
-	absent, met := r.absent, r.met[t]
+	absent := r.absent
+	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[t.Cluster], r.now())
 	r.lock.Unlock()
-	return absent != nil && !met && absent(t)
+	return believed && absent(t)
 }
 
 // Changed forgets the answers about an object that a watch reports as changed.
@@ -129,17 +164,20 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 	}
 }
 
-// news forgets the answers about an object that are of another version than the one reported. Nothing is concluded
-// from an older version: it may be that of a backup. It requires the lock.
+// news forgets the answers about an object that are older than the version reported. A report of an older one is late:
+// an answer is kept for no longer than FreshFor, in which no cluster goes back to a backup. It requires the lock.
 func (r *Recent) news(t ObjectKey, c Change) {
-	version := c.Version
+	last := outdated{at: r.now(), version: c.Version, gone: c.Gone}
 	if c.Gone {
-		version = ""
+		last.version = ""
 	}
-	if a := r.known[t]; version == "" || a.object == nil || a.object.GetResourceVersion() != version {
+	if a := r.known[t]; a.keepsSpec(c) {
+		a.restOutdated = a.restOutdated || !last.keeps(a.object)
+		r.known[t] = a
+	} else if !last.keeps(a.object) {
 		delete(r.known, t)
 	}
-	r.outdated[t] = outdated{r.now(), version}
+	r.outdated[t] = last
 }
 
 // forget forgets the answers about an object that this process writes, those to reads under way included. It returns
@@ -158,7 +196,7 @@ func (r *Recent) forget(t ObjectKey) (began time.Time) {
 }
 
 // wrote ends a write that began at that time. It forgets the answers to reads during the write, and keeps the answer
-// to the write unless a watch has reported another version meanwhile, or this process has written the object twice at
+// to the write unless a watch has reported a later version meanwhile, or this process has written the object twice at
 // once. The answer is nil for none.
 func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	r.lock.Lock()
@@ -169,14 +207,15 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	last := r.outdated[t]
 	delete(r.known, t)
 	r.outdated[t] = outdated{at: r.now()}
-	if o == nil || o.GetResourceVersion() == "" || !last.at.Equal(began) && last.version != o.GetResourceVersion() {
+	if o == nil || o.GetResourceVersion() == "" || !last.at.Equal(began) && !last.keeps(o) {
 		return
 	}
-	r.known[t] = answer{o, began}
-	r.outdated[t] = outdated{r.now(), o.GetResourceVersion()}
+	r.known[t] = answer{object: o, since: began}
+	r.outdated[t] = outdated{at: r.now(), version: o.GetResourceVersion()}
 }
 
-// Forget forgets all answers. The next reads are sent, and lists are read again.
+// Forget forgets all answers. The next reads are sent, lists are read again, and no watch of a cluster is believed that
+// something does not exist before one has reported anything.
 func (r *Recent) Forget() {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -188,6 +227,7 @@ func (r *Recent) Forget() {
 		r.outdated[t] = outdated{at: now}
 	}
 	clear(r.known)
+	clear(r.heard)
 	for _, l := range r.rosters {
 		l.changed, l.lost = nil, true
 	}
@@ -200,8 +240,13 @@ func (r *Recent) keeps() bool {
 	return r.now != nil
 }
 
-// ask returns the answer about an object, if there is one, and the time to put down a new one with.
-func (r *Recent) ask(t ObjectKey) (a answer, known bool, began time.Time) {
+// ask returns the answer about an object, if there is one, and the time to put down a new one with. Like covers, it must
+// be called WITHOUT the lock.
+func (r *Recent) ask(ctx context.Context, t ObjectKey) (a answer, known bool, began time.Time) {
+	valid := FreshFor
+	if t.Kind == "CSIDriver" || ctx.Value(watchedKey{}) != nil && r.watches(t) { // whether a driver attaches never changes
+		valid = watchedFor
+	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if r.now == nil {
@@ -210,7 +255,14 @@ func (r *Recent) ask(t ObjectKey) (a answer, known bool, began time.Time) {
 	began = r.now()
 	r.prune(began)
 	a, known = r.known[t]
-	return a, known && fresh(a.since, began), began
+	known = known && (!a.restOutdated || ctx.Value(specKey{}) != nil)
+	return a, known && Within(valid, a.since, began), began
+}
+
+// watches reports whether a watch reports every change of an object.
+func (r *Recent) watches(t ObjectKey) bool {
+	covered := r.covers()
+	return covered != nil && covered(ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: t.Namespace})
 }
 
 // join returns a channel that is closed when no other caller reads an object any more, and notes that this caller reads
@@ -245,34 +297,52 @@ func (r *Recent) put(t ObjectKey, o client.Object, began time.Time) {
 	if o != nil {
 		r.met[t] = true
 	}
-	last, ok := r.outdated[t]
-	if ok && !began.After(last.at) && (o == nil || last.version == "" || o.GetResourceVersion() != last.version) {
+	if last, ok := r.outdated[t]; ok && !began.After(last.at) && !last.keeps(o) {
 		return
 	}
-	r.known[t] = answer{o, began}
+	r.known[t] = answer{object: o, since: began}
 }
 
-// prune removes what can have no effect any more, once in FreshFor. A read may take longer than that, and its answer
-// is not fresh then.
+// prune removes what can have no effect any more, once in FreshFor. A read may take longer than watchedFor, and its
+// answer does not count then.
 func (r *Recent) prune(now time.Time) {
-	if fresh(r.pruned, now) {
+	if Within(FreshFor, r.pruned, now) {
 		return
 	}
 	r.pruned = now
 	for t, a := range r.known {
-		if !fresh(a.since, now) {
+		if !Within(watchedFor, a.since, now) {
 			delete(r.known, t)
 		}
 	}
 	for t, last := range r.outdated {
-		if !fresh(last.at, now) {
+		if !Within(watchedFor, last.at, now) {
 			delete(r.outdated, t)
 		}
 	}
 }
 
-// fresh reports whether a time is no longer ago than FreshFor. A clock that was set back counts as long ago.
-func fresh(since, now time.Time) bool { return Within(FreshFor, since, now) }
+// ReadAll reads all objects of a kind of a namespace with lists, so that reads of single ones right after it find them.
+// Where it may not, or fails, these read one by one.
+func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.GroupVersionKind, namespace string) {
+	c, ok := on.(recentClient)
+	if !ok || !r.keeps() {
+		return
+	}
+	_, _, began := r.ask(ctx, ObjectKey{})
+	list := func() client.ObjectList {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return l
+	}
+	var all []*unstructured.Unstructured
+	if Each(ctx, c.Client, list, func(o *unstructured.Unstructured) { all = append(all, o) }, client.InNamespace(namespace)) != nil {
+		return
+	}
+	for _, o := range all {
+		r.put(ObjectKey{Cluster: c.cluster, Kind: kind.Kind, Namespace: namespace, Name: o.GetName()}, o, began)
+	}
+}
 
 // Clients returns clients that read through it, and forget what they write.
 func (r *Recent) Clients(p *plans.Plan, on Clusters) Clusters {
@@ -333,13 +403,13 @@ func typed(u *unstructured.Unstructured, into client.Object) error {
 func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "PersistentVolumeClaim" }
 
 func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
-	known, ok, began := c.recent.ask(t)
+	known, ok, began := c.recent.ask(ctx, t)
 	if !ok && !isLive(ctx) {
 		others, end := c.recent.join(t)
 		defer end()
 		select {
 		case <-others: // their answer may be outdated already: then this read sends its own request
-			known, ok, began = c.recent.ask(t)
+			known, ok, began = c.recent.ask(ctx, t)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -390,9 +460,30 @@ func (c recentClient) writes(o client.Object, dryRun []string, write func() (ans
 // Create implements client.Writer.
 func (c recentClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	return c.writes(o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
+		if _, whole := o.(*unstructured.Unstructured); !whole && hasWhole(KindOf(o)) && c.recent.keeps() {
+			return c.createWhole(ctx, o, opts)
+		}
 		err := c.Client.Create(ctx, o, opts...)
 		return o, err
 	})
+}
+
+// createWhole creates an object of which all fields are kept.
+func (c recentClient) createWhole(ctx context.Context, o client.Object, opts []client.CreateOption) (client.Object, error) {
+	kind, err := c.GroupVersionKindFor(o)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kind)
+	if err := c.Client.Create(ctx, u, opts...); err != nil {
+		return nil, err
+	}
+	return u, typed(u, o)
 }
 
 // Update implements client.Writer.

@@ -104,10 +104,10 @@ func TestAnAnswerIsKeptUntilItMayBeOutdated(t *testing.T) {
 		}
 	}
 	r.asked(t, "get web-0", "get web-1")
-	r.Changed(podKey("web-0"), Change{Version: "2"})
+	r.Changed(podKey("web-0"), Change{Version: "2000"})
 	r.get(t, "web-0")
 	r.asked(t, "get web-0")
-	r.Changed(podKey("web-1"), Change{Version: "3", Turned: true})
+	r.Changed(podKey("web-1"), Change{Version: "3000", Turned: true})
 	r.get(t, "web-1")
 	r.asked(t, "get web-1")
 	r.now = r.now.Add(FreshFor)
@@ -136,9 +136,12 @@ func TestAWatchSaysThatAnObjectDoesNotExist(t *testing.T) {
 		"the watch is not complete":    {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.covered = false }},
 		"it was written":               {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.make(t, "web-7") }},
 		"it was read, and is gone now": {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.meet(t, "web-7") }},
+		"nothing was heard for long":   {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.now = r.now.Add(heardFor) }},
+		"all is forgotten":             {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.Forget() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recent(t)
+			r.Changed(podKey("web-0"), Change{Version: "1"})
 			if c.before != nil {
 				c.before(t, r)
 			}
@@ -245,18 +248,55 @@ func TestAnAnswerIsForgottenWithAWrite(t *testing.T) {
 // The answer to a read that was under way when the object changed may be the older one.
 func TestAnAnswerFromBeforeAChangeIsNotKept(t *testing.T) {
 	r := recent(t, onePod("web-0"))
-	r.before = func() { r.Changed(podKey("web-0"), Change{Version: "2"}) }
+	r.before = func() { r.Changed(podKey("web-0"), Change{Version: "2000"}) }
 	r.get(t, "web-0")
 	r.before = nil
 	r.get(t, "web-0")
 	r.asked(t, "get web-0", "get web-0")
 	r.before = func() { r.now = r.now.Add(2 * FreshFor); r.get0(t) }
-	r.Changed(podKey("web-0"), Change{Version: "3"})
+	r.Changed(podKey("web-0"), Change{Version: "3000"})
 	r.get(t, "web-0")
 	r.before = nil
 	r.requests = nil
 	r.get(t, "web-0") // the slow answer is too old, however lately it came
 	r.asked(t, "get web-0")
+}
+
+// An API server answers a read with what is stored, and a watch may be behind: what it reports late is no news.
+func TestALateReportOutdatesNoAnswer(t *testing.T) {
+	late := Change{Version: "1"}
+	end := Change{Gone: true, Turned: true}
+	for name, c := range map[string]struct {
+		pod    string
+		report Change
+		asks   bool
+	}{
+		"an earlier version":                 {"web-0", late, false},
+		"a later version":                    {"web-0", Change{Version: "2000"}, true},
+		"the end of one that is there":       {"web-0", end, true},
+		"the end of one that is not there":   {"web-1", end, false},
+		"a version of one that is not there": {"web-1", late, true},
+	} {
+		for when, report := range map[string]func(*recently){
+			"after the answer": func(r *recently) { r.get(t, c.pod); r.Changed(podKey(c.pod), c.report) },
+			"before the answer": func(r *recently) {
+				r.before = func() { r.Changed(podKey(c.pod), c.report); r.before = nil }
+				r.get(t, c.pod)
+			},
+		} {
+			r := recent(t, onePod("web-0"))
+			report(r)
+			r.requests = nil
+			r.get(t, c.pod)
+			if asks := len(r.requests) > 0; asks != c.asks {
+				t.Errorf("%s, reported %s: asked again %t, expected %t", name, when, asks, c.asks)
+			}
+			r.now = r.now.Add(FreshFor) // a watch that is behind hides no more than that
+			r.requests = nil
+			r.get(t, c.pod)
+			r.asked(t, "get "+c.pod)
+		}
+	}
 }
 
 // get0 reads another object, which removes what is too old to matter.
@@ -277,6 +317,107 @@ func TestALiveReadAsks(t *testing.T) {
 		}
 	}
 	r.asked(t, "get web-0", "get web-0", "get web-0")
+}
+
+// A check that warns early reads what a watch has not reported as changed, for a few seconds.
+func TestAnOlderAnswerCountsWhileAWatchLooksOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*recently)
+		mark  func(context.Context) context.Context
+		asks  bool
+	}{
+		"nothing has changed":       {func(*recently) {}, Watched, false},
+		"it is for a look":          {func(*recently) {}, func(ctx context.Context) context.Context { return ctx }, true},
+		"it must be live":           {func(*recently) {}, func(ctx context.Context) context.Context { return Live(Watched(ctx)) }, true},
+		"it has changed":            {func(r *recently) { r.Changed(podKey("web-0"), Change{Version: "2000"}) }, Watched, true},
+		"no watch looks on":         {func(r *recently) { r.covered = false }, Watched, true},
+		"it was read some time ago": {func(r *recently) { r.now = r.now.Add(watchedFor) }, Watched, true},
+		"a slow read is from before a change": {func(r *recently) {
+			r.Forget()
+			r.before = func() {
+				r.Changed(podKey("web-0"), Change{Version: "2000"})
+				r.now = r.now.Add(2 * FreshFor)
+				r.get0(t)
+			}
+			r.get(t, "web-0")
+		}, Watched, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recent(t, onePod("web-0"))
+			r.get(t, "web-0")
+			r.now = r.now.Add(2 * FreshFor)
+			c.spoil(r)
+			r.get0(t) // removes what is too old now
+			r.requests = nil
+			if err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+				t.Fatal(err)
+			}
+			if asks := len(r.requests) > 0; asks != c.asks {
+				t.Errorf("asked %t, expected %t", asks, c.asks)
+			}
+		})
+	}
+}
+
+// Who uses the spec alone is not concerned by a change of the status, which leaves the generation as it is.
+func TestAChangeOfTheStatusOutdatesNoSpec(t *testing.T) {
+	for name, c := range map[string]struct {
+		change Change
+		mark   func(context.Context) context.Context
+		asks   bool
+	}{
+		"the status has changed":      {Change{Version: "2000", UID: "u", Generation: 3}, Spec, false},
+		"all of it is needed":         {Change{Version: "2000", UID: "u", Generation: 3}, func(ctx context.Context) context.Context { return ctx }, true},
+		"the spec has changed":        {Change{Version: "2000", UID: "u", Generation: 4}, Spec, true},
+		"it was recreated":            {Change{Version: "2000", UID: "v", Generation: 3}, Spec, true},
+		"it is gone":                  {Change{Gone: true, UID: "u", Generation: 3}, Spec, true},
+		"the watch has no generation": {Change{Version: "2000", UID: "u"}, Spec, true},
+	} {
+		pod := onePod("web-0")
+		pod.UID, pod.Generation = "u", 3
+		r := recent(t, pod)
+		r.get(t, "web-0")
+		r.Changed(podKey("web-0"), c.change)
+		r.Changed(podKey("web-0"), c.change)
+		r.requests = nil
+		if err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+			t.Fatal(err)
+		}
+		if asks := len(r.requests) > 0; asks != c.asks {
+			t.Errorf("%s: asked %t, expected %t", name, asks, c.asks)
+		}
+		r.get(t, "web-0")
+		r.requests = nil
+		r.get(t, "web-0")
+		r.asked(t) // read again, all of it counts
+	}
+}
+
+// One list answers the reads of single claims that follow it, unless something has changed meanwhile.
+func TestOneListServesManyReads(t *testing.T) {
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "of-" + name}}
+	}
+	r := recent(t, claim("data-0"), claim("data-1"))
+	kind := corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	r.ReadAll(t.Context(), r.on, kind, "shop")
+	r.asked(t, "list")
+	r.Changed(ObjectKey{Cluster: plans.Source, Kind: kind.Kind, Namespace: "shop", Name: "data-1"}, Change{Version: "2000"})
+	for _, name := range []string{"data-0", "data-1"} {
+		var got corev1.PersistentVolumeClaim
+		if err := r.on.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &got); err != nil || got.Spec.VolumeName != "of-"+name {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	r.asked(t, "get data-1")
+	r.err = errors.New("no answer")
+	r.Forget()
+	r.ReadAll(t.Context(), r.on, kind, "shop")
+	r.ReadAll(t.Context(), r.cluster, kind, "shop") // does not read through it
+	if err := r.on.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "data-0"}, &corev1.PersistentVolumeClaim{}); err != nil {
+		t.Fatal(err)
+	}
+	r.asked(t, "list", "get data-0")
 }
 
 func TestNothingIsKeptBeforeKeep(t *testing.T) {
@@ -318,7 +459,7 @@ func TestOneReadServesBothForms(t *testing.T) {
 		whole("PersistentVolume", "", "pv").SetName("changed") // the next reader must not see that
 	}
 	r.asked(t, "get pv")
-	r.Changed(ObjectKey{Cluster: plans.Source, Kind: "PersistentVolume", Name: "pv"}, Change{Version: "2"})
+	r.Changed(ObjectKey{Cluster: plans.Source, Kind: "PersistentVolume", Name: "pv"}, Change{Version: "2000"})
 	whole("PersistentVolume", "", "pv")
 	whole("Pod", "shop", "web-0")
 	whole("Pod", "shop", "web-0")
@@ -350,7 +491,10 @@ func TestTheAnswerToAWriteIsKept(t *testing.T) {
 	r.Changed(podKey("web-0"), Change{Version: next.ResourceVersion}) // the watch reports what was written
 	r.get(t, "web-0")
 	r.asked(t)
-	r.Changed(podKey("web-0"), Change{Version: "1"}) // the cluster may have been restored from a backup
+	r.Changed(podKey("web-0"), Change{Version: "1"}) // and, late, what was there before
+	r.get(t, "web-0")
+	r.asked(t)
+	r.Changed(podKey("web-0"), Change{Version: "2000"})
 	r.get(t, "web-0")
 	r.asked(t, "get web-0")
 }
@@ -414,6 +558,34 @@ func TestTheAnswerToAWriteIsKeptWhole(t *testing.T) {
 	}
 	if diff := cmp.Diff(stored, typed); diff != "" || cmp.Diff(stored, *next) != "" || u.GetAnnotations()["a"] != "b" {
 		t.Errorf("what is stored, and is read (-want +got):\n%s\n%v\n%v", diff, next, u)
+	}
+}
+
+// A claim that is created is kept with all fields, as the API server has stored it.
+func TestTheAnswerToACreationIsKeptWhole(t *testing.T) {
+	r := recent(t)
+	key := client.ObjectKey{Namespace: "shop", Name: "data-web-0"}
+	made := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: map[string]string{"a": "b"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+	}
+	if err := r.on.Create(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	var read, stored corev1.PersistentVolumeClaim
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"})
+	for _, into := range []client.Object{&read, u} {
+		if err := r.on.Get(t.Context(), key, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.asked(t)
+	if err := r.cluster.Get(t.Context(), key, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, read); diff != "" || cmp.Diff(stored, *made) != "" || stored.Spec.VolumeName != "pv" || u.GetAnnotations()["a"] != "b" {
+		t.Errorf("what is stored, and is read (-want +got):\n%s\n%v\n%v", diff, made, u)
 	}
 }
 
@@ -532,6 +704,70 @@ func TestOfAListOnlyWhatChangesIsRead(t *testing.T) {
 	r.list(t, named("web"))
 	r.asked(t, "get web-1")
 	r.list(t, named("batch")) // another selection
+	r.asked(t, "list")
+}
+
+// needing selects all pods, and needs those of some names.
+func needing(names ...string) Only {
+	out := named("")
+	out.For, out.Needs = fmt.Sprint(names), func(o client.Object) bool { return slices.Contains(names, o.GetName()) }
+	return out
+}
+
+// What is not needed yet is kept for later, and not read when it changes. Several objects that have come since are read
+// with one list.
+func TestOfAListOnlyWhatIsNeededIsRead(t *testing.T) {
+	r := recent(t, onePod("web-0"), onePod("web-1"), onePod("web-2"))
+	r.Changed(podKey("web-0"), Change{Version: "1"}) // the watch is heard
+	r.list(t, needing("web-0"))
+	r.list(t, needing("web-1"))
+	r.asked(t, "list")
+	r.Changed(podKey("web-0"), Change{Version: "1000"})
+	r.Changed(podKey("web-1"), Change{Version: "1000"})
+	r.turned(t, "web-2", false)
+	r.list(t, needing("web-1"))
+	r.asked(t, "get web-1")
+	if got := r.list(t, needing("web-2")); slices.Contains(got, "web-2") {
+		t.Errorf("%v, and web-2 is gone", got)
+	}
+	r.asked(t, "get web-2")
+	r.turned(t, "web-3", true)
+	if got := r.list(t, needing("web-0")); !slices.Contains(got, "web-3") {
+		t.Errorf("%v, expected web-3, which may be needed", got)
+	}
+	r.asked(t, "get web-0", "get web-3")
+	r.turned(t, "web-4", true)
+	r.turned(t, "web-5", true)
+	if got := r.list(t, needing("web-5")); !slices.Contains(got, "web-5") {
+		t.Errorf("%v, expected web-5", got)
+	}
+	r.asked(t, "list")
+	r.now = r.now.Add(laterFor)
+	r.Changed(podKey("web-0"), Change{Version: "1"})
+	r.list(t, needing("web-5"))
+	r.asked(t, "list") // the watch may have died silently
+}
+
+// Where there are too many objects to keep, each need reads the list.
+func TestOfALongListOnlyWhatIsNeededIsKept(t *testing.T) {
+	var pods []client.Object
+	for k := range maxForLater + 1 {
+		pods = append(pods, onePod(fmt.Sprint("web-", k)))
+	}
+	r := recent(t, pods...)
+	r.Changed(podKey("web-0"), Change{Version: "1"})
+	for _, want := range [][]string{{"list"}, nil} {
+		if got := r.list(t, needing("web-7")); !slices.Equal(got, []string{"web-7"}) {
+			t.Errorf("%v, expected web-7 alone", got)
+		}
+		r.asked(t, want...)
+	}
+	r.Changed(podKey("web-7"), Change{Version: "1000"})
+	r.list(t, needing("web-7"))
+	r.asked(t, "get web-7")
+	if got := r.list(t, needing("web-8")); !slices.Equal(got, []string{"web-8"}) {
+		t.Errorf("%v, expected web-8 alone", got)
+	}
 	r.asked(t, "list")
 }
 

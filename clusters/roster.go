@@ -28,6 +28,10 @@ type Only struct {
 	Keep func(client.Object) client.Object
 	// Fixed reports that an object is selected for its whole life, or never.
 	Fixed bool
+	// Needs, if set, reports whether the caller needs a selected object this time, and For names that need. The
+	// client keeps the others for later times, and reads what has changed of them when they are needed.
+	Needs func(client.Object) bool
+	For   string
 }
 
 // ApplyToList implements client.ListOption.
@@ -36,6 +40,11 @@ func (Only) ApplyToList(*client.ListOptions) {}
 const (
 	// maxOneByOne is how many changed objects are read one by one. With more, the list is read again.
 	maxOneByOne = 16
+	// laterFor is how long objects are kept that are not needed yet: a watch that has died silently hides no more than
+	// what a wave would read anew that takes so long.
+	laterFor = 5 * time.Second
+	// maxForLater is how many objects are kept that are not needed yet. With more, the list is read for each need.
+	maxForLater = 500
 	// heardFor is how long the watches of a cluster may report nothing. Then a list is read again: one of them may
 	// have died silently.
 	heardFor = 10 * time.Second
@@ -44,15 +53,17 @@ const (
 // roster is a selection of a list, kept up to date: a watch reports which objects have changed, and only these are
 // read again. So a wave of a large set does not cost as much as the set is large.
 type roster struct {
-	only Only
+	of string // the name of the selection
 	// reading is locked by the one reader that brings the roster up to date.
 	reading sync.Mutex
 	known   map[ObjectKey]client.Object
 	version string
+	partial string // what the known objects were needed for, if the others were too many to keep
 
 	// Guarded by the lock of Recent:
 	changed map[ObjectKey]Change // since the last read
 	lost    bool                 // there were too many, or the list was never read
+	since   time.Time            // when the list was last read
 }
 
 // note notes a change. It requires the lock of Recent.
@@ -74,8 +85,8 @@ func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	l := r.rosters[t]
-	if l == nil || l.only.Of != only.Of {
-		l = &roster{only: only, lost: true}
+	if l == nil || l.of != only.Of {
+		l = &roster{of: only.Of, lost: true}
 		r.rosters[t] = l
 	}
 	if !Within(heardFor, r.heard[t.Cluster], r.now()) {
@@ -94,11 +105,16 @@ func (r *Recent) covers() func(ObjectKey) bool {
 
 // take takes the changes to read. whole reports that the list must be read again instead: from now on its changes are
 // noted.
-func (r *Recent) take(l *roster) (changed map[ObjectKey]Change, whole bool) {
+func (r *Recent) take(l *roster, only Only) (changed map[ObjectKey]Change, whole bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	changed, whole = l.changed, l.lost
-	l.changed, l.lost = map[ObjectKey]Change{}, false
+	if only.Needs != nil {
+		whole = whole || !Within(laterFor, l.since, r.now()) || l.partial != "" && l.partial != only.For || l.unknown() > 1
+	}
+	if l.changed, l.lost = map[ObjectKey]Change{}, false; whole {
+		l.since = r.now()
+	}
 	return changed, whole
 }
 
@@ -119,22 +135,22 @@ func (c recentClient) List(ctx context.Context, into client.ObjectList, opts ...
 		asked := (&client.ListOptions{}).ApplyOptions(opts)
 		t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: asked.Namespace}
 		if l := c.recent.rosterOf(t, only); l != nil && asked.Continue == "" {
-			return c.kept(ctx, t, l, into)
+			return c.kept(ctx, t, l, only, into)
 		}
 	}
 	return c.Client.List(ctx, into, opts...)
 }
 
 // kept brings a roster up to date and returns what it has.
-func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, into client.ObjectList) error {
+func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	changed, whole := c.recent.take(l)
+	changed, whole := c.recent.take(l, only)
 	err := error(nil)
 	if whole {
-		err = c.all(ctx, t, l, into)
+		err = c.all(ctx, t, l, only, into)
 	} else {
-		err = c.news(ctx, l, changed, into)
+		err = c.news(ctx, l, only, changed, into)
 	}
 	if err != nil {
 		c.recent.lose(l)
@@ -150,13 +166,45 @@ func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, into cli
 }
 
 // all reads the whole list.
-func (c recentClient) all(ctx context.Context, t ObjectKey, l *roster, into client.ObjectList) error {
+func (c recentClient) all(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
 	l.known, l.version = map[ObjectKey]client.Object{}, ""
 	page := func() client.ObjectList {
 		list, _ := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
 		return list
 	}
-	return Each(ctx, versioned{c.Client, &l.version}, page, func(o client.Object) { l.put(t.Cluster, t.Kind, o) }, client.InNamespace(t.Namespace))
+	if err := Each(ctx, versioned{c.Client, &l.version}, page, func(o client.Object) { l.put(t.Cluster, t.Kind, only, o) }, client.InNamespace(t.Namespace)); err != nil {
+		return err
+	}
+	if l.partial = ""; only.Needs != nil && len(l.known) > maxForLater {
+		l.partial = only.For
+		maps.DeleteFunc(l.known, func(_ ObjectKey, o client.Object) bool { return !only.Needs(o) })
+	}
+	return nil
+}
+
+// unknown returns how many objects have come of which only a read can tell whether they are needed. One list is cheaper
+// than two such reads.
+func (l *roster) unknown() (n int) {
+	for t, c := range l.changed {
+		if l.known[t] == nil && c.Turned && !c.Gone {
+			n++
+		}
+	}
+	return n
+}
+
+// defers notes changes again, of objects that are not needed yet.
+func (r *Recent) defers(l *roster, changed map[ObjectKey]Change) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for t, c := range changed {
+		last, again := l.changed[t]
+		if !again {
+			last = c
+		}
+		last.Turned = last.Turned || c.Turned
+		l.note(t, last)
+	}
 }
 
 // versioned keeps the version of the first page of a list.
@@ -177,14 +225,19 @@ func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...cli
 
 // news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
 // be there, and may have been read before the watch came that far.
-func (c recentClient) news(ctx context.Context, l *roster, changed map[ObjectKey]Change, into client.ObjectList) error {
+func (c recentClient) news(ctx context.Context, l *roster, only Only, changed map[ObjectKey]Change, into client.ObjectList) error {
+	later := map[ObjectKey]Change{}
+	defer func() { c.recent.defers(l, later) }()
 	for _, t := range inOrder(changed) {
 		change, was := changed[t], l.known[t]
 		switch {
-		case was == nil && (change.Gone || l.only.Fixed && !change.Turned):
+		case was == nil && (change.Gone || only.Fixed && !change.Turned):
 			continue // not selected
 		case was != nil && !change.Gone && change.Version == was.GetResourceVersion():
 			continue // as it was read; an older version may be that of a backup
+		case was != nil && only.Needs != nil && !only.Needs(was):
+			later[t] = change
+			continue
 		}
 		o, err := itemOf(into)
 		if err != nil {
@@ -196,15 +249,15 @@ func (c recentClient) news(ctx context.Context, l *roster, changed map[ObjectKey
 		case err != nil:
 			return err
 		default:
-			l.put(t.Cluster, t.Kind, o)
+			l.put(t.Cluster, t.Kind, only, o)
 		}
 	}
 	return nil
 }
 
-func (l *roster) put(cluster plans.Side, kind string, o client.Object) {
+func (l *roster) put(cluster plans.Side, kind string, only Only, o client.Object) {
 	key := ObjectKey{cluster, kind, o.GetNamespace(), o.GetName()}
-	kept := l.only.Keep(o)
+	kept := only.Keep(o)
 	if kept == nil {
 		delete(l.known, key)
 		return

@@ -250,14 +250,14 @@ func (w attendedWatch) Stop() { w.stop() }
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore. It drops all but names and versions: a cluster may
+// Transformer implements cache.TransformingStore. It drops all but names, versions and generations: a cluster may
 // have many volumes, which all arrive at once.
 func (w *watched) Transformer() cache.TransformFunc { return nameOnly }
 
 func nameOnly(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 		return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		}}, nil
 	}
 	return o, nil
@@ -272,7 +272,7 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 	key, version := keyOf(m), m.GetResourceVersion()
 	if was, known := w.versions[key]; was != version {
 		w.versions[key] = version
-		w.told(key, Change{Version: version, Turned: !known})
+		w.told(key, Change{Version: version, UID: m.GetUID(), Generation: m.GetGeneration(), Turned: !known})
 	}
 	return key, nil
 }

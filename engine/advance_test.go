@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -96,6 +97,36 @@ func TestTheIntentIsStoredBeforeTheWrite(t *testing.T) {
 		}
 		if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || sent != 1 {
 			t.Errorf("%s: %+v, %v, sent %d times", name, p, err, sent)
+		}
+	}
+}
+
+// The checks of the whole plan, right before its first write, count for its waves as long as those of a wave do.
+func TestTheChecksBeforeTheStartCountForTheFirstWaves(t *testing.T) {
+	started := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		at     time.Duration
+		checks *journal.Checked
+		want   int
+	}{
+		"right after the start":  {time.Second, &journal.Checked{At: metav1.Time{Time: started}}, 0},
+		"some time after it":     {time.Minute, &journal.Checked{At: metav1.Time{Time: started}}, 1},
+		"nothing was checked":    {time.Second, nil, 1},
+		"of the start, not anew": {6 * time.Second, &journal.Checked{At: metav1.Time{Time: started}}, 1},
+	} {
+		e, _ := scripted(t, plans.Shrink, see(plans.Wait(reasons.PodNotReady, "waits")))
+		now := started
+		e.Now, e.Checks = func() time.Time { return now }, c.checks
+		asked := 0
+		e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) { asked++; return "", nil }
+		now = now.Add(c.at)
+		for range 2 {
+			if _, err := e.Advance(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked != c.want {
+			t.Errorf("%s: checked %d times, expected %d", name, asked, c.want)
 		}
 	}
 }
@@ -489,7 +520,7 @@ func TestDirectionsFromWhereAPlanIs(t *testing.T) {
 	} {
 		j := journal.New(p)
 		c.change(j)
-		err := Redirect(p, j, c.to)
+		err := requests.Redirect(p, j, c.to)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || err == nil && j.Leg.Direction != c.to {
 			t.Errorf("%s: %v, on direction %s; expected %q", c.name, err, j.Leg.Direction, c.want)
 		}
@@ -502,7 +533,7 @@ func TestOnlyThisVeryPlanIsApproved(t *testing.T) {
 	for hash, want := range map[string]bool{p.Hash: true, "another": false, "": false} {
 		j, d := journal.New(p), p.Declared()
 		j.Detached, d.ApprovedHash, d.Direction = true, hash, plans.Move
-		if got := ReadRequest(p, j, &d); got.Work != want {
+		if got := requests.Read(p, j, &d); got.Work != want {
 			t.Errorf("approved %q: %+v, expected work: %t", hash, got, want)
 		}
 	}
@@ -519,7 +550,7 @@ func TestTheEndOfAClusterIsVouchedForByItsName(t *testing.T) {
 		if cluster != "one" {
 			d.Request.SourceGone = "another"
 		}
-		if got := ReadRequest(p, j, &d); got.Work != want {
+		if got := requests.Read(p, j, &d); got.Work != want {
 			t.Errorf("%s: %+v, expected work: %t", cluster, got, want)
 		}
 	}

@@ -14,6 +14,10 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 	if e.CheckWave == nil || began {
 		return plans.Done(), nil
 	}
+	if e.Checks != nil && !e.checked && e.journal.Leg.Direction == plans.Move {
+		e.checked = true
+		e.checks.Passed(e.plan.Ordinals(), e.journal.Leg, e.Checks.At.Time)
+	}
 	j := *e.journal // the check runs beside this process, which changes its own
 	wave := wavecheck.Wave{Step: step, Leg: j.Leg, Next: func(seq int) (plans.Step, bool) { return e.plan.Step(j.Leg, seq) }}
 	why, err := e.checks.Bars(ctx, wave, e.Now, func(ctx context.Context, about plans.Slice) (string, error) { return e.CheckWave(ctx, &j, about) })

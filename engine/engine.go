@@ -124,10 +124,15 @@ type Engine struct {
 	follow follow
 
 	preparation *preparation
+	// ready are the next writes of the steps of a batch, by Seq, and besides is the progress of a write that was sent
+	// together with another one.
+	ready   map[int]plans.Observation
+	besides *Progress
 
 	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
 	checks   wavecheck.Checks
+	checked  bool // whether checks knows of Checks
 }
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
@@ -184,6 +189,10 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 }
 
 func (e *Engine) advance(ctx context.Context) (Progress, error) {
+	if p := e.besides; p != nil {
+		e.besides = nil
+		return *p, nil
+	}
 	if err := e.recall(ctx); err != nil {
 		return Progress{}, err
 	}
@@ -207,6 +216,17 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 		return e.finish(ctx)
 	case !e.permitted(step):
 		return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
+	}
+	return e.turn(ctx, step, began)
+}
+
+// turn makes the pass of a step whose turn it is.
+func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progress, error) {
+	if p, sent, err := e.next(ctx, step, began); sent || err != nil {
+		return p, err
+	}
+	if p, binds, err := e.binds(ctx, step, began); binds || err != nil {
+		return p, err
 	}
 	observed, err := e.see(ctx, step, began)
 	if err != nil {
@@ -316,6 +336,9 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 // and the look would then show no trace of that process (S9). A Save detects this by the journal's version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
 	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
+	e.foresee(ctx, step)
+	e.ready = e.alike(ctx, step)
+	made := e.foretold(step)
 	if began && e.journal.Recorded(observed.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
@@ -325,8 +348,16 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 	} else if err := e.announce(ctx, step, observed); err != nil {
 		return Progress{Step: step}, writes.IgnoreAnswers(err)
 	}
+	p, err := e.send(ctx, step, observed)
+	if e.answered == nil {
+		e.sendAlso(ctx, step, made)
+	}
+	return p, err
+}
+
+// send sends the write of a look.
+func (e *Engine) send(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
 	e.answered = observed.Write(ctx)
-	e.foresee(ctx, step)
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
 }
 

@@ -5,13 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
@@ -63,31 +58,8 @@ func (r *run) ineffective() error {
 	if r.answered != nil {
 		return fmt.Errorf("the API server answers: %w", r.answered)
 	}
-	if by := r.others(); by != "" {
+	if by := r.reads.OtherWriters(r.plan.ID); by != "" {
 		return fmt.Errorf("the write is accepted and reverted at once, by a webhook or by one of %s", by)
 	}
 	return errors.New("the write is accepted and reverted at once, most likely by a webhook")
 }
-
-// others names the other field managers of the plan's objects that the last look has read.
-func (r *run) others() string {
-	var out []string
-	for t, o := range r.reads.Objects {
-		if o == nil {
-			continue
-		}
-		if stamp, ok := plans.Stamped(o); !ok || stamp.Plan != r.plan.ID {
-			continue
-		}
-		for _, e := range o.GetManagedFields() {
-			if e.Subresource == "" && e.Operation != "" && !ours(e) {
-				out = append(out, fmt.Sprintf("%s (%s %s)", e.Manager, t.Kind, t.Name))
-			}
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(slices.Compact(out), ", ")
-}
-
-// ours reports whether a field manager is one of our programs.
-func ours(e metav1.ManagedFieldsEntry) bool { return strings.Contains(e.Manager, "stsmigrate") }

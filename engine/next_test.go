@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -56,9 +57,9 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		if c.declare != nil {
 			c.declare(&d)
 		}
-		asked := Requested{Work: !j.Idle(p)}
+		asked := requests.Requested{Work: !j.Idle(p)}
 		if j.Detached {
-			asked = ReadRequest(p, j, &d)
+			asked = requests.Read(p, j, &d)
 		}
 		v.describe(p, j, asked, func(verb string) string { return verb })
 		if alone := strings.Contains(c.next, "the orchestrator continues it") || name == "arrived, and one is about to" || name == "blocked, and that was heard"; v.Unattended != alone {

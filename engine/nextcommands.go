@@ -13,27 +13,6 @@ type NextCommand struct {
 	Why     string `json:"why"`     // Why is what the command does, or why it is due.
 }
 
-// DownSeconds is how long the waves were on neither side, in seconds by span.
-type DownSeconds struct {
-	Waves   int                    `json:"waves"`          // Waves is how many waves have arrived.
-	Total   map[plans.Span]float64 `json:"totalSeconds"`   // Total is how long each span took, over all waves together.
-	Longest map[plans.Span]float64 `json:"longestSeconds"` // Longest is how long each span took at most.
-}
-
-func inSeconds(d *journal.Downtime) *DownSeconds {
-	if d == nil {
-		return nil
-	}
-	out := &DownSeconds{Waves: d.Waves, Total: map[plans.Span]float64{}, Longest: map[plans.Span]float64{}}
-	for s, took := range d.Total {
-		out.Total[s] = took.Seconds()
-	}
-	for s, took := range d.Longest {
-		out.Longest[s] = took.Seconds()
-	}
-	return out
-}
-
 // next returns what comes next in words, or states which process continues without a command, and the commands. work
 // reports that there is something to do.
 func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {

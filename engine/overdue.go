@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -35,29 +31,9 @@ func (r *run) restart() {
 // timeout returns how long the step may wait. Pods that terminate have at least their grace period.
 func (r *run) timeout() time.Duration {
 	if op := r.last.Step.Op; op == plans.Shrink || op == plans.Vacate {
-		return max(r.StepTimeout, longestGrace(r.reads.Objects)+kubeletMargin)
+		return max(r.StepTimeout, r.reads.LongestGrace()+kubeletMargin)
 	}
 	return r.StepTimeout
-}
-
-// longestGrace returns the longest termination grace period of the pods among these objects.
-func longestGrace(seen map[clusters.ObjectKey]client.Object) time.Duration {
-	var longest int64
-	for _, o := range seen {
-		var asked []*int64
-		switch o := o.(type) {
-		case *corev1.Pod:
-			asked = []*int64{o.Spec.TerminationGracePeriodSeconds, o.DeletionGracePeriodSeconds}
-		case *appsv1.StatefulSet:
-			asked = []*int64{o.Spec.Template.Spec.TerminationGracePeriodSeconds}
-		}
-		for _, seconds := range asked {
-			if seconds != nil {
-				longest = max(longest, *seconds)
-			}
-		}
-	}
-	return time.Duration(longest) * time.Second
 }
 
 // turnover reports whether a pod of the wave has come or gone.

@@ -63,7 +63,7 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 			g := &clusters.ReadCache{}
 			g.Clear()
 			r := run{
-				Engine:   &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}},
+				Engine:   &Engine{Recent: clusters.NewRecent(), reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}},
 				Options:  Options{StepTimeout: time.Minute, Wake: wake},
 				deadline: time.NewTimer(time.Minute),
 				last:     Progress{Step: plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: 1, Replicas: 2}}},

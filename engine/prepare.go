@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -21,6 +23,30 @@ type preparation struct {
 	look, meanwhile plans.Look
 	aside           *clusters.ReadCache
 	left            int // the Seq of the Reserve whose wave is left to Shrink, or is prepared
+	seen            *foreseen
+	sending         sync.WaitGroup
+	// busy reports that a write is being sent beside the engine, and failed that the last one has failed.
+	busy, failed atomic.Bool
+}
+
+// send sends a write that nothing waits for beside the engine, which looks at its step meanwhile. It was due when the
+// journal was last known to be unchanged: that it may arrive late is no other case than a process that dies while it
+// sends (S9).
+func (p *preparation) send(ctx context.Context, beside func(func()), write func(context.Context) error) {
+	p.busy.Store(true)
+	p.sending.Add(1)
+	one := func() {
+		defer p.sending.Done()
+		var err error
+		defer func() { p.failed.Store(err != nil); p.busy.Store(false) }()
+		defer plans.RecoverPanic(&err)
+		err = write(ctx)
+	}
+	if beside == nil {
+		one()
+		return
+	}
+	beside(one)
 }
 
 func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
@@ -53,7 +79,10 @@ func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 func (e *Engine) ahead(ctx context.Context, step plans.Step) (Progress, bool) {
 	next, may := e.following(step)
 	p := e.preparation
-	if !may || p.left == next.Seq || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+	if p.failed.Swap(false) {
+		p.left = next.Seq
+	}
+	if !may || p.busy.Load() || p.left == next.Seq || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
 		return Progress{}, false
 	}
 	p.aside.Clear()
@@ -65,11 +94,25 @@ func (e *Engine) ahead(ctx context.Context, step plans.Step) (Progress, bool) {
 	if same, err := e.unmoved(ctx); err != nil || !same {
 		return Progress{}, false
 	}
-	if err := observed.Write(ctx); err != nil {
-		p.left = next.Seq
-		return Progress{}, false
-	}
+	p.send(ctx, e.Beside, observed.Write)
 	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
+}
+
+// binds returns the wait of a wave that could leave for a claim that was just made for it, and reports whether it waits:
+// until the binder has seen the claim, nothing else has to be looked at.
+func (e *Engine) binds(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
+	next, may := e.following(step)
+	if step.Op != plans.Shrink || began || !may || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+		return Progress{}, false, nil
+	}
+	e.preparation.sending.Wait()
+	e.reads.Clear()
+	observed, err := e.preparation.look(ctx, e.preparing(next))
+	if err != nil || observed.Standing != plans.During || observed.Again == 0 {
+		return Progress{}, false, err
+	}
+	p, err := e.unprepared(ctx, step, next, observed, nil)
+	return p, true, err
 }
 
 // prepared returns how the preparation of a wave stands that is about to leave: After if there is nothing to prepare. A

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
@@ -134,6 +136,129 @@ func TestAWaveThatCannotBePreparedStaysUp(t *testing.T) {
 		}
 		if j := stored(t, e); j.Down(e.plan) {
 			t.Errorf("ordinals are in flight: %+v", j)
+		}
+	}
+}
+
+// While the binder has not seen the claim of a wave, nothing else is looked at. A wave that it does not wait for is
+// looked at as a whole.
+func TestAWaveWaitsForItsBinder(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepared plans.Observation
+		looks    int
+		want     Kind
+	}{
+		"the claim is new": {func() plans.Observation {
+			s := plans.Wait(reasons.ClaimNotBound, "is Pending")
+			s.Again = time.Second
+			return s
+		}(), 0, Waiting},
+		"the claim has been so for long":  {plans.Wait(reasons.ClaimNotBound, "is Pending"), 1, Waiting},
+		"the claim is bound":              {plans.Done(), 1, Blocked},
+		"the claim is that of a stranger": {plans.Stop(reasons.ClaimForeign, "is a stranger's"), 2, Blocked},
+	} {
+		looks := 0
+		e, step := apart(t, plans.Shrink, func(context.Context, plans.StepContext) (plans.Observation, error) {
+			looks++
+			return plans.Write("scale down", plans.Undo{Flight: &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}}, func(context.Context) error { return nil }), nil
+		}, func(context.Context, plans.StepContext) (plans.Observation, error) { return c.prepared, nil })
+		changed(t, e, func(j *journal.Journal) { j.Prepared = &step.Ordinals })
+		p, err := e.Advance(t.Context())
+		if c.want == Blocked && c.prepared.Standing == plans.After {
+			c.want = Wrote
+		}
+		if err != nil || p.Kind != c.want || looks != c.looks {
+			t.Errorf("%s: %+v, %v after %d looks at the step, expected %s after %d", name, p, err, looks, c.want, c.looks)
+		}
+	}
+}
+
+// What is sent beside the engine is not sent twice meanwhile, and a wave whose write has failed is left to Shrink.
+func TestAPreparationBesideTheEngine(t *testing.T) {
+	for name, refused := range map[string]error{"it is made": nil, "it is refused": errors.New("refused")} {
+		waits := func(context.Context, plans.StepContext) (plans.Observation, error) {
+			return plans.Wait(reasons.PodNotReady, "it comes up"), nil
+		}
+		sent := 0
+		e, step := apart(t, plans.Grow, waits, due(&sent, refused))
+		var later func()
+		e.Beside = func(write func()) { later = write }
+		if err := e.recall(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.journal.Prepared = &plans.Slice{Start: 1, Replicas: 1}
+		if err := e.save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, did := e.ahead(t.Context(), step); !did || sent != 0 {
+			t.Errorf("%s: %t, sent %d times before it is its turn", name, did, sent)
+		}
+		if _, did := e.ahead(t.Context(), step); did {
+			t.Errorf("%s: it is sent twice", name)
+		}
+		later()
+		if sent != 1 {
+			t.Errorf("%s: sent %d times", name, sent)
+		}
+		sent = 0 // it would be due again
+		if _, did := e.ahead(t.Context(), step); did != (refused == nil) {
+			t.Errorf("%s: sent again %t", name, did)
+		}
+	}
+}
+
+// What was foreseen of the next wave is sent together with Grow, if all of it was seen, and a moment ago.
+func TestTheNextWaveIsPreparedWithGrow(t *testing.T) {
+	now := time.Unix(1000, 0)
+	made := plans.Write("create volume pv", plans.Undo{}, nil)
+	for name, c := range map[string]struct {
+		change func(*Engine)
+		want   string
+	}{
+		"it is":                         {func(*Engine) {}, "1/Reserve"},
+		"it was foreseen some time ago": {func(e *Engine) { e.preparation.seen.since = now.Add(-time.Second) }, ""},
+		"a look has not ended":          {func(e *Engine) { e.preparation.seen.parts = nil }, ""},
+		"nothing has to be made":        {func(e *Engine) { e.preparation.seen.parts = []plans.Observation{plans.Done()} }, ""},
+		"it is in the way": {func(e *Engine) {
+			e.preparation.seen.parts = append(e.preparation.seen.parts, plans.Stop(reasons.ClaimForeign, ""))
+		}, ""},
+		"another wave was foreseen": {func(e *Engine) { e.preparation.seen.reserve.Seq++ }, ""},
+		"a pause is asked for":      {func(e *Engine) { changed(t, e, func(j *journal.Journal) { j.PauseAt = 2 }) }, ""},
+	} {
+		sent := 0
+		var e *Engine
+		grows := func(context.Context, plans.StepContext) (plans.Observation, error) {
+			return plans.Write("scale up", plans.Undo{}, func(context.Context) error { return nil }), nil
+		}
+		e, step := apart(t, plans.Grow, grows, nil)
+		e.Now = func() time.Time { return now }
+		part := made
+		part.Write = func(context.Context) error {
+			if j := stored(t, e); j.Prepared == nil || j.Prepared.Start != 1 {
+				t.Errorf("%s: made before the journal names the wave: %+v", name, j.Prepared)
+			}
+			sent++
+			return nil
+		}
+		next, _ := e.plan.Step(stored(t, e).Leg, step.Seq+1)
+		for next.Op != plans.Reserve {
+			next, _ = e.plan.Step(stored(t, e).Leg, next.Seq+1)
+		}
+		e.preparation.seen = &foreseen{reserve: next, since: now, parts: []plans.Observation{part}}
+		c.change(e)
+		if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || p.Step != step {
+			t.Fatalf("%s: %+v, %v", name, p, err)
+		}
+		got := ""
+		if sent > 0 {
+			p, err := e.Advance(t.Context())
+			if err != nil || p.Kind != Wrote || p.Reason != made.Reason {
+				t.Errorf("%s: %+v, %v", name, p, err)
+			}
+			got = p.Step.ID()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q is prepared, expected %q", name, got, c.want)
 		}
 	}
 }

@@ -57,6 +57,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
 	defer r.deadline.Stop()
 	defer e.Permit.Release()
+	defer e.preparation.sending.Wait()
 	e.Gates.Stop = o.Stop
 	for {
 		select {
@@ -175,7 +176,7 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 		case <-r.Asked:
 			r.journal = nil
 		case <-again.C:
-			r.journal = nil // no signal for long: the journal may have changed too
+			r.doubts(at)
 		case <-r.Stop: // Run checks it
 		case <-r.deadline.C:
 			r.expired = true
@@ -183,6 +184,14 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 			return ctx.Err()
 		}
 		return nil
+	}
+}
+
+// doubts reads everything again after a wait without a signal: the journal may have changed too, and after a long one
+// a watch may have died silently.
+func (r *run) doubts(at time.Duration) {
+	if r.journal = nil; r.limit(at) == watchlessRecheck {
+		r.Recent.Forget()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -62,7 +63,7 @@ type View struct {
 	// Downtime is how long the waves were on neither side.
 	Downtime *journal.Downtime `json:"-"`
 	// DownSeconds is how long the waves were on neither side, by span.
-	DownSeconds *DownSeconds `json:"downtime,omitempty"`
+	DownSeconds *journal.DownSeconds `json:"downtime,omitempty"`
 	// Made says who made the plan, and when; missing if that is not known.
 	Made     *plans.Made      `json:"made,omitempty"`
 	Timeline journal.Timeline `json:"timeline,omitzero"` // Timeline is what has happened to the plan.
@@ -123,7 +124,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 		return nil, err
 	}
 	v := &View{
-		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: inSeconds(j.Downtime),
+		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: j.Downtime.InSeconds(),
 		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
 	v.Made, v.EndedAt = p.Made, j.EndedAt
@@ -157,14 +158,14 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 
 // asked returns what an orchestrator should do with a plan now, as far as that can be read. For a plan that
 // commands carry out, the journal alone decides.
-func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Journal) Requested {
+func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Journal) requests.Requested {
 	if !j.Detached {
-		return Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
+		return requests.Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	}
 	if d, err := s.Declared(ctx); err == nil && d != nil {
-		return ReadRequest(p, j, d.Spec)
+		return requests.Read(p, j, d.Spec)
 	}
-	return ReadRequest(p, j, nil)
+	return requests.Read(p, j, nil)
 }
 
 // waitsFor returns what the step waits for. Its Reason is "" if that cannot be read or if it waits for nothing.
@@ -182,7 +183,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.St
 }
 
 // describe fills in the state, the reason and the next command.
-func (v *View) describe(p *plans.Plan, j *journal.Journal, asked Requested, command func(verb string) string) {
+func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
 	v.Gates = j.Skipped(p)
 	if j.Overdue != "" {

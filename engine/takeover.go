@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -42,7 +42,7 @@ func (e *Engine) Accept(ctx context.Context, w plans.Command, still func(context
 				return err
 			}
 		}
-		if err := Accept(e.plan, now, w); err != nil {
+		if err := requests.Accept(e.plan, now, w); err != nil {
 			return err
 		}
 		e.requested(now, w)
@@ -68,7 +68,8 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	if err != nil {
 		return err
 	}
-	e.epoch, e.begun, e.passed, e.journal, e.notes = j.Epoch, j.Begun, 0, nil, nil
+	e.epoch, e.begun, e.passed, e.journal, e.notes, e.ready = j.Epoch, j.Begun, 0, nil, nil, nil
+	e.preparation.seen = nil
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)
 	if err != nil {
@@ -79,24 +80,6 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 			return fmt.Errorf("taking plan %s over: %w", e.plan.Name, err)
 		}
 	}
-	return nil
-}
-
-// Redirect changes the plan to this direction, or returns an error if it cannot go there from where it is.
-func Redirect(p *plans.Plan, j *journal.Journal, direction plans.Direction) error {
-	switch {
-	case j.Ended():
-		return reasons.Because(reasons.PlanEnded, fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome))
-	case direction == plans.Move || direction == j.Leg.Direction:
-		return nil
-	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name))
-	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name))
-	case direction == plans.Finalize && j.Outcome != plans.Moved:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name))
-	}
-	j.StartLeg(p, direction)
 	return nil
 }
 

@@ -55,7 +55,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 		g, wake := &clusters.ReadCache{}, clusters.NewChangeSignal()
 		g.Clear()
 		g.Lists[clusters.ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-		r := run{Engine: &Engine{reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
+		r := run{Engine: &Engine{Recent: clusters.NewRecent(), reads: g, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
 		ctx, cancel := context.WithCancel(t.Context())
 		quiet := make(chan struct{})
 		go func() {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -39,7 +39,7 @@ func (h *Orchestrator) hear(ctx context.Context, p *plans.Plan, j *journal.Journ
 		if !j.Detached || s == nil || s.ApprovedHash != p.Hash {
 			return false
 		}
-		asked := engine.ReadRequest(p, j, s)
+		asked := requests.Read(p, j, s)
 		pause := s.Paused != j.Observed.Paused && j.Outcome == ""
 		if refuse := asked.Refuse; refuse != nil {
 			refuse.Paused = j.Observed.Paused

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -50,7 +50,7 @@ type standing struct {
 	journal  *journal.Journal
 	// state is the result of records.State, or why there is no plan or journal.
 	state, holder string
-	asked         engine.Requested
+	asked         requests.Requested
 	// wrong is why nothing can be done, and waits is what the plan waits for.
 	wrong   error
 	waitsID reasons.ID

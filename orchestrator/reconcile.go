@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/refusals"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -121,11 +122,11 @@ const (
 
 // actionFor returns what the journal and the Declaration ask for. A plan that has begun and not ended,
 // and of which nothing moves now, keeps its names and lets drains of either side through.
-func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action, engine.Requested) {
+func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action, requests.Requested) {
 	if !j.Detached {
-		return nothing, engine.Requested{}
+		return nothing, requests.Requested{}
 	}
-	asked := engine.ReadRequest(p, j, d)
+	asked := requests.Read(p, j, d)
 	switch {
 	case asked.Work:
 		return carry, asked
@@ -236,7 +237,7 @@ func text(err error) string {
 const mirrorRetryInterval = 10 * time.Second
 
 // settle does what Reconcile describes from the fourth step on.
-func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked engine.Requested) reconcile.Result {
+func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked requests.Requested) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[p.Name]; r != nil {

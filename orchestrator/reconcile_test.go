@@ -25,7 +25,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dashboard"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -370,7 +370,7 @@ func TestAPanicBlocksOnePlanOnly(t *testing.T) {
 // A plan that was deleted and recreated under the same name is a different plan.
 func TestARunBelongsToOnePlan(t *testing.T) {
 	_, p := fixture(t)
-	asked := engine.Requested{Work: true}
+	asked := requests.Requested{Work: true}
 	r := &run{plan: p, what: carry, command: plans.Command{Direction: plans.Move}}
 	another, changed := *p, *p
 	another.ID, changed.Hash = "web-xyz", "another"

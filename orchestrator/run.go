@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -65,7 +66,7 @@ func (r *run) hear(j *journal.Journal) {
 
 // suits reports whether the run does what is wanted now. A run that carries the plan ends by itself when
 // the plan is paused, blocked or over. A request that the run has not taken over yet needs a new run.
-func (r *run) suits(what action, p *plans.Plan, asked engine.Requested) bool {
+func (r *run) suits(what action, p *plans.Plan, asked requests.Requested) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // the run of an earlier plan of this name
 	}

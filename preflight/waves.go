@@ -39,6 +39,7 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	if j.Leg.Direction == plans.Finalize {
 		return nil, nil
 	}
+	ctx = clusters.Watched(ctx)
 	i := check.Inspect(w.Plan, w.On)
 	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, w.Orchestrated
 	if j.Leg.Direction == plans.Abort {

@@ -260,7 +260,10 @@ func TestASetIsTakenBackAsItWas(t *testing.T) {
 		}
 	}
 	looks(t, ready, func(w Steps) plans.Look { return w.Shrink }, map[string]seen{
-		"it is the same":                     {unmarked(func(*appsv1.StatefulSet) {}), plans.Before, "destination: StatefulSet web: taken back into the plan"},
+		"it is the same": {unmarked(func(*appsv1.StatefulSet) {}), plans.Before, "destination: StatefulSet web: taken back into the plan"},
+		"what is down is still up": {func(s *scene) {
+			s.moment.Began, s.moment.Flight, s.source.Annotations = true, &plans.Flight{Ordinals: s.moment.Ordinals}, nil
+		}, plans.Before, "source: StatefulSet web: taken back into the plan"},
 		"it has ordinals":                    {unmarked(func(d *appsv1.StatefulSet) { *d.Spec.Replicas = 1 }), plans.Conflict, "it cannot be taken back into the plan like that"},
 		"its pods are others":                {unmarked(func(d *appsv1.StatefulSet) { d.Spec.Template.Spec.HostNetwork = true }), plans.Conflict, "spec.template differs from the source's"},
 		"another plan has it":                {func(s *scene) { s.destination.Annotations[plans.StampAnnotation] = "web-xyz/1/1" }, plans.Conflict, "belongs to plan web-xyz"},

@@ -61,6 +61,7 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 		return s, nil
 	}
 	if s, err := w.copies(ctx, m); err != nil || s.Standing != plans.After {
+		s.Undo = undo // it is written with the first intent, and not once more for the set that follows
 		return s, err
 	}
 	if destination == nil {

@@ -68,8 +68,8 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 		return w.remake(m, side, other, slice), nil
 	}
 	have := plans.SliceOf(set)
-	if (m.Reversed || m.Op == plans.Grow && m.Began && side == m.To()) && have == w.Plan.Slice(side, m.Ordinals, true) {
-		slice = have // the write of the step may have happened
+	if (m.Reversed || m.Began && (m.Op == plans.Grow && side == m.To() || m.Op == plans.Shrink && side == m.From)) && have == w.Plan.Slice(side, m.Ordinals, true) {
+		slice = have // the write of the step may have happened, or not
 	}
 	if have != slice && have.Replicas+slice.Replicas > 0 {
 		return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s (start %d), expected %s (start %d): it cannot be taken back into the plan like that; set them back", name, have, have.Start, slice, slice.Start)), nil

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -103,9 +104,13 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 	if why := w.shared(all, m); why != "" {
 		return plans.Wait(reasons.ClaimMounted, why), nil
 	}
+	there, err := w.EveryPod(ctx, m.To())
+	if err != nil {
+		return plans.Observation{}, err
+	}
 	for o := range m.Ordinals.All() {
-		if there, err := w.Pod(ctx, m.To(), o); err != nil || there != nil {
-			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), err
+		if slices.ContainsFunc(there, func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) }) {
+			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), nil
 		}
 		for i := range all {
 			if all[i].Name != w.Plan.Pod(o) {
@@ -190,7 +195,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 // unlessBack returns s, or stops where the side that has released the wave has it in its range again: two pods have
 // one name then, and one disk (S1). The second one may keep the first from ever becoming Ready.
 func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Observation) (plans.Observation, error) {
-	other, err := w.Set(ctx, m.From)
+	other, err := w.Set(clusters.Spec(ctx), m.From)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -221,7 +226,7 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 		return plans.Done(), nil
 	}
 	for o := range m.Ordinals.All() {
-		pod, err := w.Pod(ctx, m.To(), o)
+		pod, err := w.Pod(clusters.Unmade(ctx), m.To(), o) // what no watch has reported yet is waited for
 		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
 			return plans.Done(), err
 		}
@@ -249,7 +254,7 @@ func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.
 
 // otherHas returns the reason why an ordinal is still, or again, on the side that it has left, or "".
 func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
-	other, err := w.Set(ctx, m.From)
+	other, err := w.Set(clusters.Spec(ctx), m.From)
 	if err != nil {
 		return "", err
 	}
@@ -321,7 +326,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 		if err != nil || lets {
 			return s, err
 		}
-		set, err := w.Set(ctx, m.From)
+		set, err := w.Set(clusters.Spec(ctx), m.From)
 		if err != nil {
 			return plans.Observation{}, err
 		}
@@ -336,7 +341,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
-		pod, err := w.Pod(ctx, m.To(), o)
+		pod, err := w.Pod(clusters.Unmade(ctx), m.To(), o)
 		if err != nil {
 			return plans.Observation{}, err
 		}

@@ -106,7 +106,11 @@ func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 // inTheWay looks at the object that has the claim's name on the other side. A claim that was prepared must be like the
 // claim that leaves, and no pod may mount it: the pod would hold the disk when the ordinal needs it.
 func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	there, err := v.claimOf(ctx, m.To(), vol)
+	prepared := ctx
+	if !v.Plan.OneCluster() && !m.Reversed { // the wave does not leave before its claim was read there (Prepare)
+		prepared = clusters.Unmade(ctx)
+	}
+	there, err := v.claimOf(prepared, m.To(), vol)
 	switch {
 	case err != nil || there == nil:
 		return plans.Done(), err

@@ -8,6 +8,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -99,23 +100,28 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plan
 	return plans.Done(), nil
 }
 
-// attachmentsOf selects the VolumeAttachments of the volumes of a wave. The volume of one never changes.
-// The selection is named by them: a confirmed journal may name other volumes for the same ordinals.
+// attachmentsOf selects what a look needs of the VolumeAttachments of volumes, and needs those of a wave. The volume of
+// one never changes. The need is named by the volumes: a confirmed journal may name other ones for the same ordinals.
 func attachmentsOf(flight *plans.Flight) clusters.Only {
 	names := make([]string, 0, len(flight.Volumes))
 	for _, v := range flight.Volumes {
 		names = append(names, v.Name)
 	}
-	return clusters.Only{Of: "volumes " + strings.Join(names, ", "), Fixed: true, Keep: func(o client.Object) client.Object {
+	return clusters.Only{Of: "the attachments of volumes", Fixed: true, Keep: ofVolume, For: strings.Join(names, ", "), Needs: func(o client.Object) bool {
 		a, ok := o.(*storagev1.VolumeAttachment)
-		if !ok || a.Spec.Source.PersistentVolumeName == nil {
-			return nil
-		}
-		if !slices.ContainsFunc(flight.Volumes, func(v plans.Volume) bool { return v.Name == *a.Spec.Source.PersistentVolumeName }) {
-			return nil
-		}
-		return a.DeepCopy()
+		return ok && slices.Contains(names, *a.Spec.Source.PersistentVolumeName)
 	}}
+}
+
+// ofVolume returns what is needed of the VolumeAttachment of a volume, or nil for one of something else.
+func ofVolume(o client.Object) client.Object {
+	a, ok := o.(*storagev1.VolumeAttachment)
+	if !ok || a.Spec.Source.PersistentVolumeName == nil {
+		return nil
+	}
+	out := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: a.Name, ResourceVersion: a.ResourceVersion}, Spec: a.Spec, Status: a.Status}
+	out.Spec.Source.InlineVolumeSpec, out.Status.AttachmentMetadata, out.Status.DetachError = nil, nil, nil
+	return out.DeepCopy()
 }
 
 // attached is a VolumeAttachment of a volume of the wave.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,16 @@ func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 		var parts []plans.Observation
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {
+				made, err := v.Claim(ctx, m.To(), p.ClaimName(c.Template, o))
+				if err != nil {
+					return plans.Observation{}, err
+				}
+				if made != nil && m.Stamp.Mine(made) && pending(made) { // all else is looked at again when it is bound
+					wait := v.unbound(made, m.To())
+					wait.Again = max(bindingGrace-time.Since(made.CreationTimestamp.Time), time.Millisecond)
+					parts = append(parts, wait)
+					continue
+				}
 				vol, s, err := v.departing(ctx, m, c.Template, o)
 				switch {
 				case err != nil || s.Standing == plans.Conflict:

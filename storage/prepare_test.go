@@ -18,6 +18,8 @@ func early(m *plans.StepContext) { m.Flight, m.Began = nil, false }
 
 func unbound(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
 
+func young(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metav1.Now() }
+
 func mounting(o *corev1.Pod) *corev1.Pod {
 	o.Namespace = "mall"
 	return o
@@ -36,6 +38,8 @@ func TestAWaveIsPreparedWhileItIsUp(t *testing.T) {
 		prepares("then the binder has seen it", plans.During, "waiting for the binder", volume("mall", "", func(pv *corev1.PersistentVolume) { pv.Status.Phase = "" })),
 		prepares("then the claim", plans.Before, "create claim data-web-4", volume("mall", "")),
 		prepares("then the binder", plans.During, "is Pending", volume("mall", ""), claimIn("mall", "new", ours, unbound)),
+		prepares("whatever else there is", plans.During, "is Pending", claimIn("mall", "new", ours, unbound, young)),
+		prepares("a new claim is another's", plans.Conflict, "was not created by this plan", claimIn("mall", "x", unbound, young)),
 		prepares("and that is all", plans.After, "", volume("mall", "new", isBound), claimIn("mall", "new", ours)),
 		prepares("another claim has the name", plans.Conflict, "was not created by this plan", claimIn("mall", "x")),
 		prepares("the volume object there is not Retain", plans.Conflict, "expected Retain", volume("mall", "", unprotected)),
@@ -110,8 +114,8 @@ func TestAKeptListOfAttachmentsIsThatOfItsVolumes(t *testing.T) {
 	one, other := at(plans.Shrink).Flight, *at(plans.Shrink).Flight
 	other.Volumes = slices.Clone(one.Volumes)
 	other.Volumes[0].Name = "another"
-	if a, b := attachmentsOf(one), attachmentsOf(&other); a.Of == b.Of {
-		t.Errorf("both lists are that of %s", a.Of)
+	if a, b := attachmentsOf(one), attachmentsOf(&other); a.For == b.For || a.Needs(attachment()) == b.Needs(attachment()) {
+		t.Errorf("both need %s", a.For)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -132,7 +132,7 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 			return err
 		}
 		if d != nil {
-			engine.Observe(t.Plan, found.Journal, d.Spec)
+			requests.Observe(t.Plan, found.Journal, d.Spec)
 		}
 	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(recovery.Words(t.Plan, found.Journal), "\n  "))

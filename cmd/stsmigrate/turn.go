@@ -12,7 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -70,7 +70,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 			return err
 		}
 	}
-	if err := engine.Redirect(t.Plan, &trial, w.direction); err != nil {
+	if err := requests.Redirect(t.Plan, &trial, w.direction); err != nil {
 		return err
 	}
 	if a.dryRun == "client" || a.dryRun == "server" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -52,7 +53,7 @@ func (c Runner) RemoveNames(ctx context.Context, command plans.Command, tell fun
 
 // mayUnname returns the reason why the names of this journal must no longer be removed, or nil.
 func (c Runner) mayUnname(ctx context.Context, j *journal.Journal) error {
-	if err := engine.KeepsNames(c.Plan, j); err != nil || c.Still == nil {
+	if err := requests.KeepsNames(c.Plan, j); err != nil || c.Still == nil {
 		return err
 	}
 	return c.Still(ctx, j)

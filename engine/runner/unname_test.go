@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -52,7 +53,7 @@ func TestNamesGoWhenSomebodyAsks(t *testing.T) {
 		c.journal(j)
 		d.Direction, d.Request = j.Leg.Direction, c.ask
 		j.Observed.Direction = j.Leg.Direction
-		got := engine.ReadRequest(p, j, &d)
+		got := requests.Read(p, j, &d)
 		if got.RemoveNames != c.goes || got.Work && c.goes || (got.Refuse != nil) != (c.refused != "") || !strings.Contains(got.Refused, c.refused) {
 			t.Errorf("%s: %+v, expected the names to go: %t, refused: %q", name, got, c.goes, c.refused)
 		}

@@ -15,7 +15,7 @@ const (
 	// arise meanwhile.
 	Validity = 5 * time.Second
 	// maxAhead is how many waves one check is about at most. The checks of single ordinals cost requests for each.
-	maxAhead = 8
+	maxAhead = 16
 )
 
 // Ask returns what bars the ordinals, or "".
@@ -65,6 +65,12 @@ func (c *Checks) Reached(step plans.Step, now func() time.Time) {
 		c.pace = clusters.Elapsed(c.reached, at)
 	}
 	c.paced, c.reached = step.Seq, at
+}
+
+// Passed notes that a check of these ordinals found nothing, which began at that time: that of the whole plan, before its
+// first write.
+func (c *Checks) Passed(about plans.Slice, leg plans.Leg, at time.Time) {
+	c.free, c.freeSince, c.leg = about, at, leg
 }
 
 // Bars returns why a wave must not be scaled down, or "". At Tighten it only starts the check.

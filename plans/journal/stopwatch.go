@@ -130,3 +130,25 @@ func (d *Downtime) String() string {
 	}
 	return fmt.Sprintf("%.2f s on neither side on average: %s", mean.Seconds(), strings.Join(parts, ", "))
 }
+
+// DownSeconds is how long the waves were on neither side, in seconds by span.
+type DownSeconds struct {
+	Waves   int                    `json:"waves"`          // Waves is how many waves have arrived.
+	Total   map[plans.Span]float64 `json:"totalSeconds"`   // Total is how long each span took, over all waves together.
+	Longest map[plans.Span]float64 `json:"longestSeconds"` // Longest is how long each span took at most.
+}
+
+// InSeconds returns the downtime in seconds, or nil if nothing was measured.
+func (d *Downtime) InSeconds() *DownSeconds {
+	if d == nil {
+		return nil
+	}
+	out := &DownSeconds{Waves: d.Waves, Total: map[plans.Span]float64{}, Longest: map[plans.Span]float64{}}
+	for s, took := range d.Total {
+		out.Total[s] = took.Seconds()
+	}
+	for s, took := range d.Longest {
+		out.Longest[s] = took.Seconds()
+	}
+	return out
+}

@@ -133,6 +133,7 @@ func onShelf(ctx context.Context, i check.Inspection, side plans.Side, wanted []
 	if !i.Midway {
 		return clusters.Each(ctx, i.On[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, take)
 	}
+	ctx = clusters.Unmade(ctx) // what the destination does not have is created, and Shrink reads what it has
 	for _, v := range wanted {
 		var pv corev1.PersistentVolume
 		err := i.On[side].Get(ctx, client.ObjectKey{Name: v.Name}, &pv)

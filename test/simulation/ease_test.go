@@ -65,6 +65,7 @@ func (w *world) until(t *testing.T, r *process, e *engine.Engine, op plans.Op) {
 		if p.Kind == engine.Advanced && p.Step.Op == op {
 			return
 		}
+		r.tell()
 		w.others(r, p.Kind)
 	}
 	t.Fatalf("it never passed %s", op)

@@ -114,7 +114,14 @@ func (s *store) createWhole(ctx context.Context, u *unstructured.Unstructured) e
 	if !ok {
 		return fmt.Errorf("%T is no object", typed)
 	}
-	return s.split(u.Object, o, func(o client.Object) error { return s.Create(ctx, o) })
+	err = s.split(u.Object, o, func(o client.Object) error {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as with every other object that is stored
+		return s.Create(ctx, o)
+	})
+	if err == nil {
+		s.answer(keyOf(o), o, u)
+	}
+	return err
 }
 
 // GroupVersionKindFor implements client.Client.

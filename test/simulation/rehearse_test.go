@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -127,7 +128,7 @@ func mayTake(p *plans.Plan, j *journal.Journal, direction plans.Direction) bool 
 	if direction == plans.Move {
 		direction = j.Leg.Direction
 	}
-	return !j.Ended() && j.Outcome != direction.Outcome() && engine.Redirect(p, j, direction) == nil
+	return !j.Ended() && j.Outcome != direction.Outcome() && requests.Redirect(p, j, direction) == nil
 }
 
 // contents returns the versions of all objects.

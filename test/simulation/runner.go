@@ -123,6 +123,7 @@ func (r *process) watch(e *engine.Engine) {
 		reads++
 		return time.UnixMilli(int64(reads))
 	}, func(clusters.ObjectKey) bool { return true }, func(t clusters.ObjectKey) bool { return !there[t] })
+	e.Beside = func(one func()) { one() }
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
 			continue // one cluster

@@ -381,7 +381,7 @@ func (s *store) put(o client.Object) {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	s.objects[k] = o
-	defer s.tell(k, clusters.Change{Version: o.GetResourceVersion(), Turned: !ok})
+	defer s.tell(k, clusters.Change{Version: o.GetResourceVersion(), UID: o.GetUID(), Generation: o.GetGeneration(), Turned: !ok})
 	if !ok {
 		i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
 		s.order = slices.Insert(s.order, i, k)

@@ -124,7 +124,7 @@ func (s start) disturbed(t *testing.T, w *world, d foreignWrite, step string, en
 		if did {
 			return
 		}
-		down, w.foreign = w.inFlight(), true
+		down, w.foreign = w.inFlight() || w.options.Lag, true // a change that the watches report late may meet a wave that leaves
 		did = d.do(w)
 		w.foreign = did
 	}

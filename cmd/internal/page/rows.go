@@ -11,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/dashboard"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -78,7 +79,7 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 		if d != nil {
 			spec = d.Spec
 		}
-		work = engine.ReadRequest(e.Plan, j, spec).Work
+		work = requests.Read(e.Plan, j, spec).Work
 	}
 	id, reason := j.OverdueID, j.Overdue
 	if reason == "" {

@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -79,7 +79,7 @@ func (t *Target) Declare(ctx context.Context, change func(*journal.Journal, *pla
 		if err := change(j, d); err != nil {
 			return err
 		}
-		if asked := engine.ReadRequest(t.Plan, j, d); asked.Refuse != nil {
+		if asked := requests.Read(t.Plan, j, d); asked.Refuse != nil {
 			return reasons.Because(asked.RefusedID, errors.New(asked.Refused))
 		}
 		return d.Validate()

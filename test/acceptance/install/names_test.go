@@ -14,7 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -55,7 +55,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	if err != nil || d == nil || d.Wrong != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	asked := engine.ReadRequest(p, journal(), d.Spec)
+	asked := requests.Read(p, journal(), d.Spec)
 	if !asked.RemoveNames || !journal().KeepNames {
 		t.Fatalf("%+v, %+v", asked, journal())
 	}

@@ -1,4 +1,5 @@
-package engine
+// Package requests tells what users ask of a plan, and whether its journal can follow.
+package requests
 
 import (
 	"cmp"
@@ -23,9 +24,9 @@ type Requested struct {
 	Refuse *plans.Observed
 }
 
-// ReadRequest compares the journal with the Declaration. Without a Declaration that approves this very plan, a plan
+// Read compares the journal with the Declaration. Without a Declaration that approves this very plan, a plan
 // under way continues as its journal states, and a plan that has not begun rests.
-func ReadRequest(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
+func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 	out := Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	if d == nil || d.ApprovedHash != p.Hash {
 		out.Work = out.Work && j.Epoch > 0
@@ -178,5 +179,23 @@ func KeepsNames(p *plans.Plan, j *journal.Journal) error {
 	case !j.KeepNames:
 		return fmt.Errorf("plan %s has kept no names", p.Name)
 	}
+	return nil
+}
+
+// Redirect changes the plan to this direction, or returns an error if it cannot go there from where it is.
+func Redirect(p *plans.Plan, j *journal.Journal, direction plans.Direction) error {
+	switch {
+	case j.Ended():
+		return reasons.Because(reasons.PlanEnded, fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome))
+	case direction == plans.Move || direction == j.Leg.Direction:
+		return nil
+	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name))
+	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name))
+	case direction == plans.Finalize && j.Outcome != plans.Moved:
+		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name))
+	}
+	j.StartLeg(p, direction)
 	return nil
 }

@@ -1,4 +1,4 @@
-package engine
+package requests
 
 import (
 	"testing"
@@ -19,13 +19,13 @@ func TestARecoveredPlanRestsUntilSomebodyAsks(t *testing.T) {
 					j.StartLeg(p, leg)
 				}
 				j.Detached, j.Epoch, j.Blocked = true, 100, "it was recreated"
-				before := ReadRequest(p, j, &d)
+				before := Read(p, j, &d)
 				Observe(p, j, &d)
-				if after := ReadRequest(p, j, &d); after.Work || !before.Work {
+				if after := Read(p, j, &d); after.Work || !before.Work {
 					t.Errorf("%s on a %s, %+v: goes on %t, and did before: %t", direction, leg, ask, after.Work, before.Work)
 				}
 				d.Request = &plans.Request{ID: "2", Resume: true}
-				if after := ReadRequest(p, j, &d); !after.Work {
+				if after := Read(p, j, &d); !after.Work {
 					t.Errorf("%s on a %s, asked anew: it rests", direction, leg)
 				}
 			}
