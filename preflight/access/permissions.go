@@ -288,18 +288,24 @@ func (r Right) in(p *plans.Plan, side plans.Side) string {
 	return p.On(side).Namespace
 }
 
-// Allowed reports whether a verb is allowed. The rules that the API server lists for a namespace are read
-// once. If that list is incomplete, and for cluster-wide rights, each verb is asked for separately, except where the user
-// may do everything.
+// nowhere is no name that a namespace can have. So the rules that an API server lists for it are those of
+// ClusterRoleBindings alone, and hold in the whole cluster.
+const nowhere = "no.namespace"
+
+// Allowed reports whether a verb is allowed. The rules that the API server lists for a namespace, or for the whole
+// cluster, are read once. If that list is incomplete, each verb is asked for separately, except where the user may do
+// everything.
 func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, verb string) (bool, error) {
+	namespace := nowhere
 	if !r.ClusterWide {
-		list, err := rules(ctx, i, side, r.in(i.Plan, side))
-		if err != nil {
-			return false, err
-		}
-		if ok := permitted(list.rules, r, verb); ok || list.Complete {
-			return ok, nil
-		}
+		namespace = r.in(i.Plan, side)
+	}
+	list, err := rules(ctx, i, side, namespace)
+	if err != nil {
+		return false, err
+	}
+	if ok := permitted(list.rules, r, verb); ok || list.Complete {
+		return ok, nil
 	}
 	if all, err := everything(ctx, i, side); all || err != nil {
 		return all, err

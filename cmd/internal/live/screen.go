@@ -35,11 +35,28 @@ type screen struct {
 	// resumed gets a value when the view is drawn again after the process was suspended.
 	resumed   chan struct{}
 	suspended atomic.Bool
+	drew      chan struct{} // has a value when something was drawn
+}
+
+// drawing is the terminal as the program draws on it.
+type drawing struct {
+	*os.File
+	drew chan<- struct{}
+}
+
+// Write implements io.Writer.
+func (d drawing) Write(p []byte) (int, error) {
+	n, err := d.File.Write(p)
+	select {
+	case d.drew <- struct{}{}:
+	default:
+	}
+	return n, err
 }
 
 // open draws a view until it is closed. What a signal that ends the process at once leaves behind is put back first.
 func open(t Terminal, do Actions) (*screen, error) {
-	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), resumed: make(chan struct{}, 1)}
+	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), resumed: make(chan struct{}, 1), drew: make(chan struct{}, 1)}
 	before, err := term.GetState(s.in)
 	if err != nil {
 		return nil, err
@@ -49,7 +66,7 @@ func open(t Terminal, do Actions) (*screen, error) {
 	if w, h, err := term.GetSize(int(t.Out.Fd())); err == nil && w > 0 && h > 0 {
 		m.size = view.Size{Width: w, Height: h}
 	}
-	s.program = tea.NewProgram(m, tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithoutSignalHandler())
+	s.program = tea.NewProgram(m, tea.WithInput(t.In), tea.WithOutput(drawing{t.Out, s.drew}), tea.WithoutSignalHandler())
 	go func() {
 		defer close(s.over)
 		if _, err := s.program.Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) {

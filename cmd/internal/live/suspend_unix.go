@@ -23,16 +23,41 @@ func (s *screen) jobs() {
 		case <-s.resumed:
 			s.suspended.Store(false)
 		case <-continued:
-			if !s.suspended.Load() && s.program.ReleaseTerminal() == nil {
-				// What draws the frames stops its ticker after the terminal is released. That would also stop
-				// the ticker of what draws them next.
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-s.over:
-					return
-				}
-				_ = s.program.RestoreTerminal() // a terminal that is gone ends the program by itself
+			if !s.suspended.Load() {
+				s.redraw()
 			}
+		case <-s.over:
+			return
+		}
+	}
+}
+
+// maxRedraws is how often the terminal is taken again until something is drawn.
+const maxRedraws = 10
+
+// redraw takes the terminal again. What draws the frames stops its ticker some time after the terminal is released, and
+// may so stop the ticker of what draws them next. Then nothing is drawn, and the terminal is taken once more.
+func (s *screen) redraw() {
+	for range maxRedraws {
+		if s.program.ReleaseTerminal() != nil {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-s.over:
+			return
+		}
+		if s.program.RestoreTerminal() != nil {
+			return // a terminal that is gone ends the program by itself
+		}
+		select { // what was drawn before does not count
+		case <-s.drew:
+		default:
+		}
+		select {
+		case <-s.drew:
+			return
+		case <-time.After(time.Second):
 		case <-s.over:
 			return
 		}
