@@ -60,10 +60,10 @@ unit: ## Run the unit tests and the simulation (no clusters)
 race: ## Run the unit tests of what has goroutines with the race detector
 	go test -race $(ROOMS)
 
-integration: ## Run the tests on real control planes (builds them first, once); of the moves one of three, other ones every day (MOVE_SHARE=1 for all)
-	MOVE_SHARE=$(or $(MOVE_SHARE),3) go test -count=1 -p 3 -timeout 60m ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/... ./test/performance/storm/...
+integration: ## Run the tests on real control planes (builds them first, once); of the moves one of four, other ones every day (MOVE_SHARE=1 for all)
+	MOVE_SHARE=$(or $(MOVE_SHARE),4) go test -count=1 -p 3 -timeout 60m ./test/performance/storm/... ./test/internal/cluster/... ./test/internal/witness/... ./test/controller/... ./test/acceptance/move/... ./test/acceptance/demo/... ./test/performance/bench/... ./test/acceptance/install/... ./test/acceptance/tutorials/...
 
-controller: ## Play random scripts to the slice controller and to the built-in one, and compare: sixteen scripts, other ones every day (DIFFERENTIAL_SEEDS=200 for many)
+controller: ## Play random scripts to the slice controller and to the built-in one, and compare: ten scripts, other ones every day (DIFFERENTIAL_SEEDS=200 for many)
 	go test -count=1 -timeout 60m -v ./test/controller/...
 
 differential-next: ## The same scripts beside the built-in controller of the next Kubernetes, which is built first (20 minutes on two cores)
