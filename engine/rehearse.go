@@ -38,7 +38,13 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		if slices.Contains([]plans.Op{plans.Quiesce, plans.Verify}, step.Op) {
 			continue
 		}
-		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) { return e.look(ctx, e.moment(j, step, began)) })
+		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) {
+			s, err := e.look(ctx, e.moment(j, step, began))
+			if err == nil && w == nil && step.Op == plans.Tighten && s.Standing == plans.During {
+				return e.world.Tighten(ctx, e.moment(j, step, began)) // the budgets alone: what the wave waits for is later
+			}
+			return s, err
+		})
 		if err == nil && why == "" && step.Op == plans.Tighten {
 			if next, may := e.following(step); may {
 				j.Prepared = &next.Ordinals
