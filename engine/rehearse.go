@@ -38,13 +38,7 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		if slices.Contains([]plans.Op{plans.Quiesce, plans.Verify}, step.Op) {
 			continue
 		}
-		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) {
-			s, err := e.look(ctx, e.moment(j, step, began))
-			if err == nil && w == nil && step.Op == plans.Tighten && s.Standing == plans.During {
-				return e.world.Tighten(ctx, e.moment(j, step, began)) // the budgets alone: what the wave waits for is later
-			}
-			return s, err
-		})
+		why, err := e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) { return e.tryout(ctx, e.moment(j, step, began), w == nil) })
 		if err == nil && why == "" && step.Op == plans.Tighten {
 			if next, may := e.following(step); may {
 				j.Prepared = &next.Ordinals
@@ -60,6 +54,15 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		}
 	}
 	return left, nil
+}
+
+// tryout looks at a step. Before a move begins, what its first wave waits for has nothing to do with its budgets.
+func (e *Engine) tryout(ctx context.Context, m plans.StepContext, first bool) (plans.Observation, error) {
+	s, err := e.look(ctx, m)
+	if err == nil && first && m.Op == plans.Tighten && s.Standing == plans.During {
+		return e.world.Tighten(ctx, m)
+	}
+	return s, err
 }
 
 // rehearse tries the writes of a step, and returns what it waits for, or "". A refused write ends the step: its answer

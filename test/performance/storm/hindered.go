@@ -33,7 +33,7 @@ func (s *storm) hinder(ctx context.Context) error {
 	return s.east.Create(ctx, &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: fixture.Name},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: fixture.Name}, MaxReplicas: int32(s.pods), //nolint:gosec // it changes nothing
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: fixture.Name}, MaxReplicas: int32(s.pods),
 		},
 	})
 }
