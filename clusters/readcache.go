@@ -104,7 +104,7 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 	o.ApplyOptions(opts)
 	t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
 	if known, ok := c.cache.Lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
-		assign(into, known)
+		share(into, known)
 		return nil
 	}
 	if err := c.Client.List(ctx, into, opts...); err != nil {
@@ -118,7 +118,8 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 		c.cache.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version of the first page counts
 	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
-		c.cache.Lists[t], _ = into.DeepCopyObject().(client.ObjectList)
+		c.cache.Lists[t], _ = reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
+		share(c.cache.Lists[t], into)
 	}
 	return nil
 }
@@ -135,6 +136,15 @@ func (c cachingClient) attached(all *storagev1.VolumeAttachmentList) {
 
 func assign(into, known runtime.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
+}
+
+// share fills in a list with the items of another one. What the items refer to is the same, and must not be changed: a
+// set of a thousand pods is listed in every look.
+func share(into, known client.ObjectList) {
+	to := reflect.ValueOf(into).Elem()
+	to.Set(reflect.ValueOf(known).Elem())
+	items := to.FieldByName("Items")
+	items.Set(reflect.AppendSlice(reflect.MakeSlice(items.Type(), 0, items.Len()), items))
 }
 
 // KindOf returns the kind of a typed object: the name of its Go type.

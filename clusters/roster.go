@@ -158,7 +158,7 @@ func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, only Onl
 	}
 	items := make([]runtime.Object, 0, len(l.known))
 	for _, t := range inOrder(l.known) {
-		items = append(items, l.known[t].DeepCopyObject())
+		items = append(items, l.known[t]) // what they refer to is shared, and never changed
 	}
 	into.SetResourceVersion(l.version)
 	into.SetContinue("")
