@@ -165,7 +165,7 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 }
 
 // news forgets the answers about an object that are older than the version reported. A report of an older one is late:
-// an answer is kept for no longer than FreshFor, in which no cluster goes back to a backup. It requires the lock.
+// no look uses an answer for longer than FreshFor, in which no cluster goes back to a backup. It requires the lock.
 func (r *Recent) news(t ObjectKey, c Change) {
 	last := outdated{at: r.now(), version: c.Version, gone: c.Gone}
 	if c.Gone {

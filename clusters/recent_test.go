@@ -771,6 +771,21 @@ func TestOfALongListOnlyWhatIsNeededIsKept(t *testing.T) {
 	r.asked(t, "list")
 }
 
+// A list that a check brings up to date serves looks too: it gets no older answers than theirs.
+func TestOfAListNoOldAnswerIsKept(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.Changed(podKey("web-0"), Change{Version: "1"})
+	r.list(t, named("web"))
+	r.get(t, "web-0")
+	r.now = r.now.Add(2 * FreshFor)
+	r.Changed(podKey("web-0"), Change{Version: "1"}) // the cluster may have been restored from a backup
+	r.requests = nil
+	if err := r.on.List(Watched(t.Context()), &corev1.PodList{}, client.InNamespace("shop"), named("web")); err != nil {
+		t.Fatal(err)
+	}
+	r.asked(t, "get web-0")
+}
+
 // A watch may report the end of an object after a list has shown another one of its name.
 func TestALateReportOfAnEndRemovesNoSuccessor(t *testing.T) {
 	r := recent(t, onePod("web-0"))

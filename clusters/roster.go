@@ -243,7 +243,8 @@ func (c recentClient) news(ctx context.Context, l *roster, only Only, changed ma
 		if err != nil {
 			return err
 		}
-		switch err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
+		unwatched := context.WithValue(ctx, watchedKey{}, nil) // looks use the list too
+		switch err := c.Get(unwatched, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
 		case apierrors.IsNotFound(err):
 			delete(l.known, t)
 		case err != nil:

@@ -18,11 +18,14 @@ const minBatch = 4
 // alike looks at the steps after one of a batch, whose intents are written together, and returns those whose write is
 // due. It ends with the first that has none, which gets a look of its own.
 func (e *Engine) alike(ctx context.Context, step plans.Step) map[int]plans.Observation {
+	if step.Op != plans.Protect {
+		return nil
+	}
 	out := map[int]plans.Observation{}
-	if after, more := e.plan.Step(e.journal.Leg, step.Seq+minBatch); more && after.Op == plans.Protect && step.Op == plans.Protect {
+	if after, more := e.plan.Step(e.journal.Leg, step.Seq+minBatch); more && after.Op == step.Op {
 		e.Recent.ReadAll(ctx, e.on[step.From], corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), e.plan.On(step.From).Namespace)
 	}
-	for seq := step.Seq + 1; step.Op == plans.Protect && seq < step.Seq+step.Op.Batch(); seq++ {
+	for seq := step.Seq + 1; seq < step.Seq+step.Op.Batch(); seq++ {
 		next, more := e.plan.Step(e.journal.Leg, seq)
 		if !more || next.Op != step.Op {
 			break
