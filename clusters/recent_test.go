@@ -806,7 +806,10 @@ func TestAListIsReadAgain(t *testing.T) {
 		"while no watch covers it": {func(r *recently) {
 			r.covered = false
 		}, []string{"list"}},
-		"when all is forgotten":           {func(r *recently) { r.Forget() }, []string{"list"}},
+		"when all is forgotten": {func(r *recently) {
+			r.Forget()
+			r.Changed(podKey("web-0"), Change{Version: "1"})
+		}, []string{"list"}},
 		"when nothing was heard for long": {func(r *recently) { r.now = r.now.Add(heardFor) }, []string{"list"}},
 		"after many changes": {func(r *recently) {
 			for k := range maxOneByOne + 1 {

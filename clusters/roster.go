@@ -226,8 +226,8 @@ func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...cli
 // news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
 // be there, and may have been read before the watch came that far.
 func (c recentClient) news(ctx context.Context, l *roster, only Only, changed map[ObjectKey]Change, into client.ObjectList) error {
-	later := map[ObjectKey]Change{}
-	defer func() { c.recent.defers(l, later) }()
+	unread := map[ObjectKey]Change{}
+	defer func() { c.recent.defers(l, unread) }()
 	for _, t := range inOrder(changed) {
 		change, was := changed[t], l.known[t]
 		switch {
@@ -236,7 +236,7 @@ func (c recentClient) news(ctx context.Context, l *roster, only Only, changed ma
 		case was != nil && !change.Gone && change.Version == was.GetResourceVersion():
 			continue // as it was read; an older version may be that of a backup
 		case was != nil && only.Needs != nil && !only.Needs(was):
-			later[t] = change
+			unread[t] = change
 			continue
 		}
 		o, err := itemOf(into)
