@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -20,6 +20,9 @@ const (
 	eventQueueSize = 16
 	// eventWriteTimeout is how long the write of one Event is tried.
 	eventWriteTimeout = 10 * time.Second
+	// regardedFor is how long the UID of a set counts for an Event that reports progress. A set that was recreated
+	// meanwhile blocks the plan, and a warning reads the UID anew.
+	regardedFor = time.Minute
 )
 
 // Event is the content of an Event.
@@ -34,6 +37,12 @@ type EventWriter struct {
 	now      func() time.Time
 	complain func(error)
 	queues   map[plans.Side]chan Event
+}
+
+// regarded is the set of a side as its Events last named it.
+type regarded struct {
+	uid   types.UID
+	since time.Time
 }
 
 // NewEventWriter returns a running EventWriter. on are clients that read slices as StatefulSets. complain
@@ -67,8 +76,9 @@ func (h *EventWriter) Close() {
 
 func (h *EventWriter) work(ctx context.Context, side plans.Side, queue <-chan Event) {
 	var once sync.Once
+	var set regarded
 	for n := range queue {
-		if err := h.send(ctx, side, n); err != nil {
+		if err := h.send(ctx, side, &set, n); err != nil {
 			once.Do(func() {
 				h.complain(fmt.Errorf("Events about %s of the %s are not written, and the plan continues without them: %w", h.plan.On(side).Set(), side, err))
 			})
@@ -76,19 +86,23 @@ func (h *EventWriter) work(ctx context.Context, side plans.Side, queue <-chan Ev
 	}
 }
 
-func (h *EventWriter) send(ctx context.Context, side plans.Side, n Event) (err error) {
+func (h *EventWriter) send(ctx context.Context, side plans.Side, about *regarded, n Event) (err error) {
 	defer plans.RecoverPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, eventWriteTimeout)
 	defer cancel()
-	set, err := sets.Steps{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)
-	if err != nil || set == nil { // not created yet, or deleted
-		return err
+	now := h.now()
+	if about.uid == "" || n.Type != corev1.EventTypeNormal || !clusters.Within(regardedFor, about.since, now) {
+		set, err := sets.Steps{Pair: clusters.Pair{Plan: h.plan, On: h.on}}.Set(ctx, side)
+		if *about = (regarded{}); err != nil || set == nil { // not created yet, or deleted
+			return err
+		}
+		*about = regarded{set.UID, now}
 	}
-	return h.on[side].Create(ctx, eventAbout(h.plan.On(side), set, n, h.now()))
+	return h.on[side].Create(ctx, eventAbout(h.plan.On(side), about.uid, n, now))
 }
 
 // eventAbout returns the Event. `kubectl describe` finds it by the UID of the set.
-func eventAbout(ref plans.Ref, set *appsv1.StatefulSet, n Event, now time.Time) *corev1.Event {
+func eventAbout(ref plans.Ref, set types.UID, n Event, now time.Time) *corev1.Event {
 	at := metav1.NewTime(now)
 	kind := plans.NativeKind
 	if ref.IsSlice() {
@@ -97,7 +111,7 @@ func eventAbout(ref plans.Ref, set *appsv1.StatefulSet, n Event, now time.Time) 
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: fmt.Sprintf("%s.%x", ref.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: clusters.ResourceOf(ref).GroupVersion().String(), Kind: kind, Namespace: ref.Namespace, Name: ref.Name, UID: set.UID,
+			APIVersion: clusters.ResourceOf(ref).GroupVersion().String(), Kind: kind, Namespace: ref.Namespace, Name: ref.Name, UID: set,
 		},
 		Type: n.Type, Reason: n.Reason, Message: n.Message, Count: 1, FirstTimestamp: at, LastTimestamp: at,
 		Source: corev1.EventSource{Component: "stsmigrate"}, ReportingController: "stsmigrate",

@@ -40,7 +40,7 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 	h := &EventWriter{plan: p, on: on, now: func() time.Time { return clock }}
 	for _, side := range plans.Sides() {
 		for range 2 { // the second time the set is gone
-			if err := h.send(t.Context(), side, Event{"Warning", "Blocked", "a volume is mounted elsewhere"}); err != nil {
+			if err := h.send(t.Context(), side, &regarded{}, Event{"Warning", "Blocked", "a volume is mounted elsewhere"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := client.IgnoreNotFound(on[side].Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: "web"}})); err != nil {
@@ -63,6 +63,46 @@ func TestBothSetsHearOfTheirPlan(t *testing.T) {
 		if e.InvolvedObject != c.want || e.Namespace != c.want.Namespace || e.Reason != "Blocked" || e.Type != "Warning" || !e.LastTimestamp.Time.Equal(clock) {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// Events that report progress read the set once. A warning names the set that is there now.
+func TestEventsReadTheSetRarely(t *testing.T) {
+	p := twoClusterPlan()
+	reads := 0
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-a"}}
+	east := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(set).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	h := &EventWriter{plan: p, on: clusters.Clusters{plans.Source: east}, now: func() time.Time { clock = clock.Add(time.Second); return clock }}
+	about := &regarded{}
+	send := func(kind string, want int) {
+		t.Helper()
+		reads = 0
+		if err := h.send(t.Context(), plans.Source, about, Event{kind, "Moved", ""}); err != nil {
+			t.Fatal(err)
+		}
+		if reads != want {
+			t.Errorf("%d reads, expected %d", reads, want)
+		}
+	}
+	send("Normal", 1)
+	send("Normal", 0)
+	clock = clock.Add(regardedFor)
+	send("Normal", 1)
+	if err := east.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if err := east.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-b"}}); err != nil {
+		t.Fatal(err)
+	}
+	send("Warning", 1)
+	if about.uid != "uid-b" {
+		t.Errorf("the warning is about %s, expected the set that is there", about.uid)
 	}
 }
 
