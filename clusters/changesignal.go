@@ -49,6 +49,9 @@ func (w *ChangeSignal) Notify(t ObjectKey, c Change) {
 	if w.Recent != nil {
 		w.Recent.Changed(t, c) // BEFORE the reader wakes
 	}
+	if c.Idle {
+		return
+	}
 	w.mu.Lock()
 	switch {
 	case w.changes.much:

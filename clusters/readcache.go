@@ -157,8 +157,10 @@ type Change struct {
 	UID        types.UID
 	Generation int64
 	Gone       bool
-	// Turned reports that the object was created or deleted.
+	// Turned reports that the object was created or deleted, or that a node may be drained now, or no longer.
 	Turned bool
+	// Idle reports that nothing has changed that anybody looks at, such as when a kubelet reports that its node is well.
+	Idle bool
 }
 
 // Urgency is when a look has to be repeated.
@@ -192,7 +194,7 @@ func (g *ReadCache) News(by Changes, dear func(ObjectKey) bool) Urgency {
 			all := ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}
 			l, whole := g.Lists[all]
 			version, paged := g.paged[all]
-			switch later := whole && c.after(l.GetResourceVersion()) || paged && c.after(version); {
+			switch later := (c.Turned || !turnsOnly(t.Kind)) && (whole && c.after(l.GetResourceVersion()) || paged && c.after(version)); {
 			case later && dear(t):
 				return Now
 			case later:
@@ -202,6 +204,9 @@ func (g *ReadCache) News(by Changes, dear func(ObjectKey) bool) Urgency {
 	}
 	return out
 }
+
+// turnsOnly reports whether the lists of a kind are read for what turns its objects alone: looks list nodes for drains.
+func turnsOnly(kind string) bool { return kind == "Node" }
 
 func (c Change) newsTo(seen client.Object) bool {
 	if seen == nil {

@@ -152,7 +152,9 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 	if r.now == nil {
 		return
 	}
-	r.heard[t.Cluster] = r.now()
+	if r.heard[t.Cluster] = r.now(); c.Idle {
+		return
+	}
 	r.news(t, c)
 	for _, namespace := range []string{t.Namespace, ""} {
 		if l := r.rosters[ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: namespace}]; l != nil {

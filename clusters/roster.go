@@ -28,6 +28,8 @@ type Only struct {
 	Keep func(client.Object) client.Object
 	// Fixed reports that an object is selected for its whole life, or never.
 	Fixed bool
+	// Turns reports that only what turns an object counts: other changes change nothing that Keep returns.
+	Turns bool
 	// Needs, if set, reports whether the caller needs a selected object this time, and For names that need. The
 	// client keeps the others for later times, and reads what has changed of them when they are needed.
 	Needs func(client.Object) bool
@@ -53,7 +55,8 @@ const (
 // roster is a selection of a list, kept up to date: a watch reports which objects have changed, and only these are
 // read again. So a wave of a large set does not cost as much as the set is large.
 type roster struct {
-	of string // the name of the selection
+	of    string // the name of the selection
+	turns bool   // that of Only
 	// reading is locked by the one reader that brings the roster up to date.
 	reading sync.Mutex
 	known   map[ObjectKey]client.Object
@@ -68,7 +71,7 @@ type roster struct {
 
 // note notes a change. It requires the lock of Recent.
 func (l *roster) note(t ObjectKey, c Change) {
-	if l.lost {
+	if l.lost || l.turns && !c.Turned {
 		return
 	}
 	c.Turned = c.Turned || l.changed[t].Turned
@@ -86,7 +89,7 @@ func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
 	defer r.lock.Unlock()
 	l := r.rosters[t]
 	if l == nil || l.of != only.Of {
-		l = &roster{of: only.Of, lost: true}
+		l = &roster{of: only.Of, turns: only.Turns, lost: true}
 		r.rosters[t] = l
 	}
 	if !Within(heardFor, r.heard[t.Cluster], r.now()) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +23,9 @@ import (
 // watch, which ends with its last follower. Many plans therefore cost only as many watches as their
 // kinds and namespaces.
 type Watches struct {
-	Of      metadata.Interface
+	Of metadata.Interface
+	// nodes, if set, lists and watches whole nodes.
+	nodes   *cache.ListWatch
 	lock    sync.Mutex
 	open    map[subject]*watched
 	running sync.WaitGroup
@@ -46,7 +49,11 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watches{Of: c, open: map[subject]*watched{}}, nil
+	nodes, err := nodeLister(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Watches{Of: c, nodes: nodes, open: map[subject]*watched{}}, nil
 }
 
 // follow calls tell for every change of a subject until ctx ends. tell must not block. A new watch
@@ -65,7 +72,8 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	user := one.join(tell)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
 	if !open { // AFTER the first follower has joined
-		reflector := cache.NewReflectorWithOptions(w.lister(s, one), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Name: "wake", Backoff: WatchBackoff()})
+		from, example := w.lister(s, one)
+		reflector := cache.NewReflectorWithOptions(from, example, one, cache.ReflectorOptions{Name: "wake", Backoff: WatchBackoff()})
 		w.running.Go(func() { reflector.RunWithContext(whole) })
 	}
 	return one
@@ -83,20 +91,28 @@ func (w *Watches) leave(s subject, one *watched, user *listener) {
 	}
 }
 
-func (w *Watches) lister(s subject, one *watched) cache.ListerWatcher {
+// lister returns what lists and watches a subject, and an object as it returns them.
+func (w *Watches) lister(s subject, one *watched) (cache.ListerWatcher, runtime.Object) {
 	of := w.Of.Resource(s.resource).Namespace(s.namespace)
+	from, example := &cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return of.Watch(ctx, o) },
+	}, runtime.Object(&metav1.PartialObjectMetadata{})
+	if w.nodes != nil && s.resource == nodes()["Node"] {
+		from, example = w.nodes, &corev1.Node{}
+	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			if o.ResourceVersion == "0" {
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
-			return of.List(ctx, o)
+			return from.ListWithContext(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			from, err := of.Watch(ctx, o)
-			return one.attended(from, err, w.running.Go)
+			stream, err := from.WatchWithContext(ctx, o)
+			return one.attended(stream, err, w.running.Go)
 		},
-	}, w.Of)
+	}, w.Of), example
 }
 
 // watched is one open watch, as the store of its Reflector. It keeps the names and versions of objects,
@@ -105,6 +121,7 @@ type watched struct {
 	stop     context.CancelFunc
 	lock     sync.Mutex
 	versions map[types.NamespacedName]string
+	nodes    map[types.NamespacedName]*node
 	users    []*listener
 	synced   bool // everything that exists has been reported
 	open     bool // the API server is sending changes
@@ -250,12 +267,15 @@ func (w attendedWatch) Stop() { w.stop() }
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore. It drops all but names, versions and generations: a cluster may
-// have many volumes, which all arrive at once.
-func (w *watched) Transformer() cache.TransformFunc { return nameOnly }
+// Transformer implements cache.TransformingStore. It drops all but names, versions and generations, and what counts of
+// nodes: a cluster may have many volumes, which all arrive at once.
+func (w *watched) Transformer() cache.TransformFunc { return trimmed }
 
-func nameOnly(o any) (any, error) {
-	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+func trimmed(o any) (any, error) {
+	switch m := o.(type) {
+	case *corev1.Node:
+		return asNode(m), nil
+	case *metav1.PartialObjectMetadata:
 		return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		}}, nil
@@ -270,15 +290,29 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 		return types.NamespacedName{}, err
 	}
 	key, version := keyOf(m), m.GetResourceVersion()
-	if was, known := w.versions[key]; was != version {
-		w.versions[key] = version
-		w.told(key, Change{Version: version, UID: m.GetUID(), Generation: m.GetGeneration(), Turned: !known})
+	was, known := w.versions[key]
+	if was == version {
+		return key, nil
 	}
+	w.versions[key] = version
+	c := Change{Version: version, UID: m.GetUID(), Generation: m.GetGeneration(), Turned: !known}
+	if whole, ok := o.(*corev1.Node); ok { // not trimmed yet
+		o = asNode(whole)
+	}
+	if n, ok := o.(*node); ok {
+		c = n.since(w.nodes[key])
+		if w.nodes == nil {
+			w.nodes = map[types.NamespacedName]*node{}
+		}
+		w.nodes[key] = n
+	}
+	w.told(key, c)
 	return key, nil
 }
 
 func (w *watched) gone(key types.NamespacedName) {
 	delete(w.versions, key)
+	delete(w.nodes, key)
 	w.told(key, Change{Gone: true, Turned: true})
 }
 

@@ -31,7 +31,7 @@ func IsDrained(n *corev1.Node) bool {
 
 // beingDrained selects the nodes of Drained, with no more of them than IsDrained needs.
 func beingDrained() clusters.Only {
-	return clusters.Only{Of: "the nodes that are being drained", Keep: func(o client.Object) client.Object {
+	return clusters.Only{Of: "the nodes that are being drained", Turns: true, Keep: func(o client.Object) client.Object {
 		n, ok := o.(*corev1.Node)
 		if !ok || !IsDrained(n) {
 			return nil

@@ -381,7 +381,12 @@ func (s *store) put(o client.Object) {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	s.objects[k] = o
-	defer s.tell(k, clusters.Change{Version: o.GetResourceVersion(), UID: o.GetUID(), Generation: o.GetGeneration(), Turned: !ok})
+	change := clusters.Change{Version: o.GetResourceVersion(), UID: o.GetUID(), Generation: o.GetGeneration(), Turned: !ok}
+	if n, node := o.(*corev1.Node); node {
+		was, _ := old.(*corev1.Node)
+		change = clusters.NodeChange(was, n)
+	}
+	defer s.tell(k, change)
 	if !ok {
 		i, _ := slices.BinarySearchFunc(s.order, k, compareKeys)
 		s.order = slices.Insert(s.order, i, k)
