@@ -70,8 +70,6 @@ func seen(o int32, begin time.Time, s witness.Span) error {
 
 // together returns the span of two ordinals of one wave.
 func together(a, b witness.Span) witness.Span {
-	earlier := func(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
-	later := func(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 	return witness.Span{
 		SourceDeleting: earlier(a.SourceDeleting, b.SourceDeleting), SourceGone: later(a.SourceGone, b.SourceGone),
 		DestinationCreated: earlier(a.DestinationCreated, b.DestinationCreated), DestinationRunning: later(a.DestinationRunning, b.DestinationRunning),

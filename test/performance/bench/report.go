@@ -78,7 +78,8 @@ func (r *report) publish(verbose bool, file string) error {
 	fmt.Printf("\n%s", overheadTable(tool.passages, hand.passages))
 	fmt.Printf("\n%s", writeTable(counted.counts, r.ordinals))
 	if verbose {
-		fmt.Printf("\n%s", stepTable(counted.passages, counted.lines, counted.apply))
+		blamed := blameOf(counted)
+		fmt.Printf("\nOverhead by step, while counting:\n%s\n%s\n", aligned(blamed.rows()), blamed)
 		fmt.Printf("\n%s", requestTable(counted.counts, r.ordinals))
 	}
 	fmt.Printf("\nOf each wave, median / p99 in milliseconds:\n%s", aligned(r.spanRows()))

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/test/performance/bench/traffic"
@@ -28,7 +27,7 @@ const (
 )
 
 func (w what) String() string {
-	return []string{"detects the change of the pod", "looks, journals, writes", "the set's controller acts", "waits, then continues"}[w]
+	return []string{"detects the change of the pod", "looks, journals, writes", "has written: the set's controller acts", "waits, then continues"}[w]
 }
 
 // spent is the duration of a part, and the duration and number of the engine's requests in it.
@@ -83,17 +82,30 @@ func (p passage) stretches(lines []line, calls []traffic.Call) map[part]spent {
 	return out
 }
 
-// plus adds a stretch and the requests that were sent in it, except those for the Lease.
+// plus adds a stretch and the requests that were sent in it, except those for the Lease. Requests that are under way at
+// the same time take their time once.
 func (s spent) plus(from, to time.Time, calls []traffic.Call) spent {
 	s.took += to.Sub(from)
+	until := from // what the requests before take
 	for _, c := range calls {
-		if !c.At.Before(from) && c.At.Before(to) && c.Resource != "leases" {
+		end := c.At.Add(c.Took)
+		if c.Resource == "leases" || !c.At.Before(to) || !end.After(from) {
+			continue
+		}
+		if !c.At.Before(from) {
 			s.calls++
-			s.asking += min(c.Took, to.Sub(c.At))
+		}
+		if end = earlier(end, to); end.After(until) {
+			s.asking += end.Sub(later(c.At, until))
+			until = end
 		}
 	}
 	return s
 }
+
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // before marks the steps that finish the move of the previous ordinal.
 const before = " (of the one before)"
@@ -125,59 +137,73 @@ func (p passage) signs(lines []line) []sign {
 	return signs
 }
 
-// stepTable returns a table of the overhead by part, in the order of the steps.
-func stepTable(passages []passage, lines []line, calls []traffic.Call) string {
-	took := map[part][]time.Duration{}
-	total := map[part]spent{}
-	var all spent
-	for i, p := range passages {
-		for k, s := range p.stretches(lines, calls) {
-			if took[k] == nil {
-				took[k] = make([]time.Duration, len(passages))
-			}
-			took[k][i] = s.took
-			total[k], all = total[k].and(s), all.and(s)
-		}
-	}
-	parts := slices.SortedFunc(maps.Keys(total), func(a, b part) int {
-		return cmp.Or(cmp.Compare(slices.Index(order(), a.step), slices.Index(order(), b.step)), cmp.Compare(a.what, b.what))
-	})
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "OVERHEAD BY STEP (while counting)\t\tMEDIAN\tP90\tMAX\tSHARE\tREQUESTS\tTIME IN THEM")
-	n := len(passages)
-	for _, k := range parts {
-		s, t := summarize(took[k]), total[k]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\n", k.step, k.what, milliseconds(s.median), milliseconds(s.p90), milliseconds(s.max),
-			percent(t.took, all.took), float64(t.calls)/float64(n), milliseconds(t.asking/time.Duration(n)))
-	}
-	_ = w.Flush() // into memory
-	fmt.Fprintf(&b, "\n%s", attribute(total, all))
-	return b.String()
+// blame is what the passages of a move spent, by part. Its calls are in the order in which they were sent.
+type blame struct {
+	waves int
+	took  map[part][]time.Duration
+	total map[part]spent
+	all   spent
 }
 
-// attribute returns the shares of the overhead by cause. While the set's controller acts, all time
-// belongs to the control plane. In a wait, the time outside requests belongs to the control plane.
-// All other time belongs to the engine.
-func attribute(total map[part]spent, all spent) string {
-	var cluster time.Duration
-	for k, s := range total {
+func blameOf(m *measured) *blame {
+	b := &blame{waves: len(m.passages), took: map[part][]time.Duration{}, total: map[part]spent{}}
+	calls := slices.Clone(m.apply)
+	slices.SortFunc(calls, func(a, b traffic.Call) int { return a.At.Compare(b.At) })
+	for i, p := range m.passages {
+		for k, s := range p.stretches(m.lines, calls) {
+			if b.took[k] == nil {
+				b.took[k] = make([]time.Duration, b.waves)
+			}
+			b.took[k][i] = s.took
+			b.total[k], b.all = b.total[k].and(s), b.all.and(s)
+		}
+	}
+	return b
+}
+
+// rows returns the table of the overhead by part, in the order of the steps.
+func (b *blame) rows() [][]string {
+	rows := [][]string{{"step", "in which the engine", "median", "p90", "longest", "share of the overhead", "requests", "time in them"}}
+	parts := slices.SortedFunc(maps.Keys(b.total), func(a, b part) int {
+		return cmp.Or(cmp.Compare(slices.Index(order(), a.step), slices.Index(order(), b.step)), cmp.Compare(a.what, b.what))
+	})
+	for _, k := range parts {
+		s, t := summarize(b.took[k]), b.total[k]
+		rows = append(rows, []string{
+			k.step, k.what.String(), milliseconds(s.median), milliseconds(s.p90), milliseconds(s.max),
+			percent(t.took, b.all.took), fmt.Sprintf("%.1f", float64(t.calls)/float64(b.waves)), milliseconds(b.each(t.asking)),
+		})
+	}
+	return rows
+}
+
+func (b *blame) each(d time.Duration) time.Duration { return d / time.Duration(max(b.waves, 1)) }
+
+// shares returns the overhead by cause, which adds up to it. While the set's controller acts, all time is that of the
+// controllers. In a wait, the time outside requests is theirs. All other time outside requests is the engine's.
+func (b *blame) shares() (answers, controllers, engine time.Duration) {
+	for k, s := range b.total {
 		switch k.what {
 		case obeyed:
-			cluster += s.took
+			controllers += s.took
 		case awaited:
-			cluster += s.took - s.asking
+			controllers += s.took - s.asking
+			answers += s.asking
 		case noticed, working:
+			answers += s.asking
 		}
 	}
-	asking := all.asking
-	for k, s := range total {
-		if k.what == obeyed { // the engine's requests do not cause this time
-			asking -= s.asking
-		}
+	return answers, controllers, b.all.took - answers - controllers
+}
+
+// String returns a sentence about the shares.
+func (b *blame) String() string {
+	answers, controllers, engine := b.shares()
+	of := func(d time.Duration) string {
+		return fmt.Sprintf("%s (%s)", milliseconds(b.each(d)), percent(d, b.all.took))
 	}
-	return fmt.Sprintf("of the overhead: %s in the engine's requests, %s in the engine between them, %s waiting for the control plane\n",
-		percent(asking, all.took), percent(all.took-asking-cluster, all.took), percent(cluster, all.took))
+	return fmt.Sprintf("Of the overhead of a wave, %s on average, API servers answer requests of the engine for %s, controllers act while it waits for %s, and the engine itself takes %s.",
+		milliseconds(b.each(b.all.took)), of(answers), of(controllers), of(engine))
 }
 
 func (s spent) and(o spent) spent {
