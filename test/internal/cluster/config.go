@@ -45,6 +45,9 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"Beat":     cmp.Or(o.Heartbeat, time.Second).Milliseconds(),
 		"Without":  without(c.Name, o),
 		"Stops":    !o.StopByUID,
+		"Audit":    o.Audit,
+		"Policy":   filepath.Join(c.Dir, "audit-policy.yaml"),
+		"Log":      c.AuditLog(),
 	})
 	if err != nil {
 		return err
@@ -52,11 +55,21 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 	if err := os.WriteFile(configPath(c.Dir), []byte(text.String()), 0o644); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
+		return err
+	}
 	if err := os.Mkdir(filepath.Join(c.Dir, "bin"), 0o755); err != nil {
 		return err
 	}
 	return os.Symlink(filepath.Join(bin, "kwokctl"), filepath.Join(c.Dir, "bin", "kwokctl"))
 }
+
+// auditPolicy has one line written about each request, once it is answered.
+const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [{"level": "Metadata"}]}`
+
+// AuditLog returns the path of the audit log of the API server, one event in JSON per line. The log exists with
+// Options.Audit alone.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "audit.log") }
 
 // without returns the flag value that switches the StatefulSet controller off in an unmanaged
 // cluster, or "" in any other cluster.

@@ -51,6 +51,8 @@ type Options struct {
 	// Unmanaged are the names of clusters whose kube-controller-manager leaves StatefulSets to
 	// another controller.
 	Unmanaged []string
+	// Audit makes the API server write a line about every request to AuditLog.
+	Audit bool
 }
 
 // Cluster is one running control plane.

@@ -49,6 +49,8 @@ type options struct {
 	// open leaves the home without policies, so that the orchestrators read the journals that a tenant has
 	// forged.
 	open bool
+	// audit prints what the orchestrators have requested, by resource.
+	audit bool
 }
 
 func main() {
@@ -67,6 +69,7 @@ func main() {
 	flag.DurationVar(&o.fail, "fail", 30*time.Second, "when the destination's API server is killed")
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.BoolVar(&o.open, "open", false, "leave the policies out in the cluster of the orchestrators: a tenant can forge journals, and nobody but the orchestrators refuses them")
+	flag.BoolVar(&o.audit, "audit", false, "print what the orchestrators have requested, by resource, as the audit logs of both API servers say")
 	flag.Parse()
 	fixture.Main("storm", func(ctx context.Context) error { return run(ctx, o) })
 }
@@ -113,7 +116,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	s.say("starting two clusters, east and west")
-	s.bed, err = cluster.StartBed(ctx, filepath.Join(s.dir, "bed"), cluster.Options{PodStart: time.Second, PodStop: time.Second, StopByUID: true})
+	s.bed, err = cluster.StartBed(ctx, filepath.Join(s.dir, "bed"), cluster.Options{PodStart: time.Second, PodStop: time.Second, StopByUID: true, Audit: o.audit})
 	if err != nil {
 		return err
 	}
@@ -367,6 +370,13 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	ordinals := s.plans * s.pods
 	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
 		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
+	if s.audit {
+		table, err := s.requests()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\n%s", table)
+	}
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "; "))
 	}

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestASmallStorm runs everything that `make storm` does, with fewer plans and earlier events.
@@ -19,5 +25,30 @@ func TestWhatATenantForgesIsRefusedByTheOrchestrators(t *testing.T) {
 	o := options{plans: 1, pods: 2, processes: 2, watched: 1, qps: 50, waves: 2, memory: 512, seed: 1, open: true}
 	if err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The table counts what orchestrators have requested, dry runs apart, and neither watches nor the requests of others.
+func TestTheTableOfRequests(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.log")
+	line := func(agent, verb, resource, query string) string {
+		return fmt.Sprintf(`{"verb":%q,"userAgent":%q,"requestURI":"/api/v1/x%s","objectRef":{"resource":%q}}`+"\n", verb, agent, query, resource)
+	}
+	const ours = "stsmigrate-orchestrator/v1"
+	text := line(ours, "get", "pods", "") + line(ours, "get", "pods", "") + line(ours, "watch", "pods", "?watch=1") + line("kubectl/v1", "get", "pods", "") +
+		line(ours, "create", "secrets", "?dryRun=All") + line(ours, "get", "", "")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]asked{}
+	if err := read(file, by); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]asked{"pods": {"get": 2}, "secrets": {"dry run": 1}, "discovery": {"get": 1}}
+	if diff := cmp.Diff(want, by); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := requestTable(by, 4); !strings.Contains(got, "0.50") || !strings.Contains(got, "1.00") {
+		t.Errorf("expected 0.50 pods, and 1.00 of all:\n%s", got)
 	}
 }
