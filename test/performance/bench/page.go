@@ -156,7 +156,7 @@ func (r *report) page(picture string) string {
 		"status of their nodes every ten seconds. w is how many ordinals move together, one cluster is a move between two of\n" +
 		"its namespaces, and *counted* is a move through proxies that count the requests, which takes longer. The script can\n" +
 		"only move one ordinal at a time, between two clusters.\n\n")
-	fmt.Fprintf(&b, "## Goals\n\n%s\n", markdown(r.goalRows()))
+	fmt.Fprintf(&b, "## Goals\n\n%s\nWhich components take the time is told under [whose time the overhead is](#whose-time-the-overhead-is).\n\n", markdown(r.goalRows()))
 	fmt.Fprintf(&b, "## Where the time of a wave goes\n\n![The medians of the table as bars](%s)\n\nMedian / p99 in milliseconds, of each wave:\n\n%s\n", picture, markdown(r.spanRows()))
 	for _, s := range sections() {
 		fmt.Fprintf(&b, "- *%s*: %s.\n", s.name, s.meaning)
