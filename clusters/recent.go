@@ -152,6 +152,7 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 	if r.now == nil {
 		return
 	}
+	r.prune(r.now()) // a plan that waits for long asks for nothing
 	if r.heard[t.Cluster] = r.now(); c.Idle {
 		return
 	}

@@ -771,6 +771,19 @@ func TestOfALongListOnlyWhatIsNeededIsKept(t *testing.T) {
 	r.asked(t, "list")
 }
 
+// A plan that waits for an hour, while the volumes of a thousand others change, holds nothing of what it has read.
+func TestAWaitingPlanHoldsNoAnswers(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.get(t, "web-0")
+	for k := range 1000 {
+		r.now = r.now.Add(time.Second)
+		r.Changed(ObjectKey{Cluster: plans.Source, Kind: "PersistentVolume", Name: fmt.Sprint("pv-", k)}, Change{Version: fmt.Sprint(100 + k)})
+	}
+	if len(r.known) > 0 || len(r.outdated) > int(watchedFor/time.Second)+1 {
+		t.Errorf("%d answers and %d reports are held, expected none and those of the last %s", len(r.known), len(r.outdated), watchedFor)
+	}
+}
+
 // A list that a check brings up to date serves looks too: it gets no older answers than theirs.
 func TestOfAListNoOldAnswerIsKept(t *testing.T) {
 	r := recent(t, onePod("web-0"))

@@ -91,6 +91,7 @@ type storm struct {
 	// redirect.
 	lied, strayed atomic.Bool
 	before        map[string]string // the objects of the victim
+	cores         string            // who used this machine while the plans moved
 	began         time.Time
 	saying        sync.Mutex
 	agreeing      sync.Mutex
@@ -289,7 +290,6 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, err
 	}
 	s.say("all are handed over, and %d orchestrators begin", s.processes)
-	start := time.Now()
 	trouble, ctx := errgroup.WithContext(ctx) // a failure of a disturbance ends the storm
 	weather, calm := context.WithCancel(ctx)
 	defer calm()
@@ -304,11 +304,10 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 			return err
 		})
 	}
-	if err := s.until(ctx, all, "Moved"); err != nil {
+	took, err := s.arrive(ctx, all)
+	if err != nil {
 		return 0, errors.Join(err, context.Cause(ctx))
 	}
-	took := time.Since(start)
-	s.say("all are moved")
 	over()
 	if err := errors.Join(<-once, <-once, s.answers(ctx)); err != nil { // a user would wait too
 		return 0, err
@@ -327,6 +326,24 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	}
 	calm()
 	return took, trouble.Wait()
+}
+
+// arrive waits until all plans have moved. It returns how long that took, and keeps who used this machine meanwhile.
+func (s *storm) arrive(ctx context.Context, all []*moving) (time.Duration, error) {
+	before, err := lookAtCPU()
+	if err != nil {
+		return 0, err
+	}
+	if err := s.until(ctx, all, "Moved"); err != nil {
+		return 0, err
+	}
+	after, err := lookAtCPU()
+	if err != nil {
+		return 0, err
+	}
+	s.cores = after.since(before)
+	s.say("all are moved")
+	return after.at.Sub(before.at), nil
 }
 
 // verdict checks the result and prints the figures.
@@ -368,8 +385,8 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	}
 	u := s.replicas.used()
 	ordinals := s.plans * s.pods
-	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\n",
-		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong))
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\nthe machine, meanwhile      %s\n",
+		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong), s.cores)
 	if s.audit {
 		table, err := s.requests()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +51,26 @@ func TestTheTableOfRequests(t *testing.T) {
 	}
 	if got := requestTable(by, 4); !strings.Contains(got, "0.50") || !strings.Contains(got, "1.00") {
 		t.Errorf("expected 0.50 pods, and 1.00 of all:\n%s", got)
+	}
+}
+
+// Whose CPU time it was is told by the names of the processes. One that has ended, or another of its number, counts
+// with the others.
+func TestWhoUsesTheMachine(t *testing.T) {
+	pid, u, err := usedBy("17 (kube-apiserver) S 1 2 3 4 5 6 7 8 9 10 300 200 0 0 20 0")
+	if want := (used{"kube-apiserver", 5 * time.Second}); pid != 17 || u != want || err != nil {
+		t.Errorf("%d %v, %v, expected 17 %v", pid, u, err, want)
+	}
+	if _, _, err := usedBy("17 (a) b"); err == nil {
+		t.Error("a line that is too short passes")
+	}
+	was := &cpu{at: time.Unix(0, 0), of: map[int]used{17: {"kube-apiserver", 5 * time.Second}, 18: {"bash", time.Second}}, busy: 10 * time.Second}
+	second := time.Second * time.Duration(runtime.NumCPU()) // of each core
+	is := &cpu{at: time.Unix(10, 0), of: map[int]used{17: {"kube-apiserver", 5*time.Second + 5*second}, 18: {"etcd", 2 * second}}, busy: 10*time.Second + 8*second}
+	if got, want := is.since(was), "kube-apiserver 50%, etcd 20%, idle 20%, other processes 10%"; got != want {
+		t.Errorf("%s, expected %s", got, want)
+	}
+	if got, err := lookAtCPU(); err != nil || got.busy == 0 || got.of[os.Getpid()].name == "" {
+		t.Errorf("%v, %v, expected this process among those of this machine", got, err)
 	}
 }
