@@ -126,26 +126,6 @@ func markdown(rows [][]string) string {
 	return b.String()
 }
 
-// wrapped breaks a sentence into lines of a page.
-func wrapped(text string) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		switch {
-		case column == 0:
-		case column+1+len(word) > 110:
-			b.WriteString("\n")
-			column = 0
-		default:
-			b.WriteString(" ")
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
-}
-
 // page returns the page of a run. picture is the name of the file with its picture.
 func (r *report) page(picture string) string {
 	var b strings.Builder
@@ -168,10 +148,10 @@ func (r *report) page(picture string) string {
 		"with the write that removes the ordinals from their set:\n\n")
 	b.WriteString(markdown(r.ownRows()))
 	blamed := blameOf(r.find(way{ordinals: r.ordinals, window: 1, counted: true}))
-	_, _, own := blamed.shares()
 	fmt.Fprintf(&b, "\n## Whose time the overhead is\n\nOf the counted move of %d ordinals between two clusters with w = 1, by step:\n\n%s\n", r.ordinals, markdown(blamed.rows()))
-	fmt.Fprintf(&b, "%s\n\n", wrapped(fmt.Sprintf("%s The engine's own time is %.2f of the overhead of the script.",
-		blamed, ratio(blamed.each(own), r.overhead(way{ordinals: r.ordinals, window: 1, byHand: true})))))
+	_, _, own := blamed.shares()
+	fmt.Fprintf(&b, "%s\nThe engine's own time is %.2f of the overhead of the script.\n\n",
+		blamed, ratio(blamed.each(own), r.overhead(way{ordinals: r.ordinals, window: 1, byHand: true})))
 	b.WriteString("Requests that are under way at the same time take their time once. A step *of the one before* belongs to the wave\n" +
 		"before, which is Ready then.\n")
 	fmt.Fprintf(&b, "\n## Requests\n\nOf `apply`, per ordinal; what is requested once per move counts too. Answers are counted as they are sent, and API\nservers compress large ones.\n\n%s\n", markdown(r.requestRows()))

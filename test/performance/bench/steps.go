@@ -196,13 +196,13 @@ func (b *blame) shares() (answers, controllers, engine time.Duration) {
 	return answers, controllers, b.all.took - answers - controllers
 }
 
-// String returns a sentence about the shares.
+// String returns a list of the shares.
 func (b *blame) String() string {
 	answers, controllers, engine := b.shares()
 	of := func(d time.Duration) string {
 		return fmt.Sprintf("%s (%s)", milliseconds(b.each(d)), percent(d, b.all.took))
 	}
-	return fmt.Sprintf("Of the overhead of a wave, %s on average, API servers answer requests of the engine for %s, controllers act while it waits for %s, and the engine itself takes %s.",
+	return fmt.Sprintf("Of the overhead of a wave, %s on average:\n\n- API servers answer requests of the engine for %s;\n- controllers act while it waits for %s;\n- the engine itself takes %s.\n",
 		milliseconds(b.each(b.all.took)), of(answers), of(controllers), of(engine))
 }
 
