@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// tick is what /proc counts CPU time in: USER_HZ, which is 100 on every architecture that Linux has.
-const tick = 10 * time.Millisecond
+	"github.com/stsmigrate/stsmigrate/test/internal/proc"
+)
 
 // others is the name for all processes but those of the clusters and of the storm, and idle for no process.
 const others, idle = "other processes", "idle"
@@ -61,33 +60,20 @@ func lookAtCPU() (*cpu, error) {
 			return nil, fmt.Errorf("/proc/stat: %w", err)
 		}
 		if k != 3 && k != 4 && k < 8 { // idle, waiting for a disk; what guests use is part of the rest
-			out.busy += time.Duration(n) * tick
+			out.busy += time.Duration(n) * proc.Tick
 		}
 	}
 	return out, nil
 }
 
-// usedBy reads a line of /proc/PID/stat. The name, in parentheses, may have spaces.
-func usedBy(line string) (int, used, error) {
-	before, after, found := strings.Cut(line, " (")
-	end := strings.LastIndex(after, ") ")
-	if !found || end < 0 {
-		return 0, used{}, fmt.Errorf("%.100q is no line about a process", line)
+// usedBy reads a line of /proc/PID/stat.
+func usedBy(line string) (pid int, u used, err error) {
+	if u.name, u.time, err = proc.Stat([]byte(line)); err != nil {
+		return 0, used{}, err
 	}
-	fields := strings.Fields(after[end+2:])
-	if len(fields) < 13 {
-		return 0, used{}, fmt.Errorf("%.100q has too few fields", line)
-	}
-	out := used{name: after[:end]}
-	for _, field := range fields[11:13] { // user, system
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, used{}, err
-		}
-		out.time += time.Duration(n) * tick
-	}
-	pid, err := strconv.Atoi(before)
-	return pid, out, err
+	before, _, _ := strings.Cut(line, " ")
+	pid, err = strconv.Atoi(before)
+	return pid, u, err
 }
 
 // since returns a sentence about whose the CPU time of this machine was since an earlier look.

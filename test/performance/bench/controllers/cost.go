@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/test/internal/proc"
 )
 
 // cost is what a controller used for one act.
@@ -124,23 +125,12 @@ func used(pid int) (usage, error) {
 	return u, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte(peak), 0)
 }
 
-// tick is the unit of the times in /proc.
-const tick = 10 * time.Millisecond
-
 func parse(stat, status []byte) (usage, error) {
-	// The name of the program, in brackets, may contain blanks.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return usage{}, fmt.Errorf("/proc/PID/stat has %d fields", len(fields))
+	_, cpu, err := proc.Stat(stat)
+	if err != nil {
+		return usage{}, err
 	}
-	var u usage
-	for _, f := range fields[11:13] { // utime and stime
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return u, err
-		}
-		u.cpu += time.Duration(n) * tick
-	}
+	u := usage{cpu: cpu}
 	for line := range strings.Lines(string(status)) {
 		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
 			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
