@@ -33,12 +33,19 @@ func TestAWaveFollowsOnlyWhenItCanGoAtOnce(t *testing.T) {
 			t.Helper()
 			changed(t, e, func(j *journal.Journal) { j.PauseAt = e.plan.End() - 1 })
 		}, want: plans.Relax},
-		"another wave waits for its turn": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) {
+		"a plan that began earlier waits for its turn": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) {
+			limit := wavelimit.New(1)
+			earlier := limit.Of(e.plan)
+			e.Permit = limit.Of(e.plan)
+			e.Permit.Acquire()
+			earlier.Acquire()
+		}, want: plans.Relax},
+		"a plan that began later waits for its turn": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) {
 			limit := wavelimit.New(1)
 			e.Permit = limit.Of(e.plan)
 			e.Permit.Acquire()
 			limit.Of(e.plan).Acquire()
-		}, want: plans.Relax},
+		}, want: plans.Tighten},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, relax := scripted(t, plans.Relax, see(plans.Done()), c.objects...)

@@ -91,14 +91,15 @@ func (t *Permit) Acquire() bool {
 	return t.has()
 }
 
-// Wanted reports whether another wave waits for a permit.
-func (t *Permit) Wanted() bool {
+// GivesWay reports whether the next wave of the plan has to ask for the permit again, since another plan waits that would
+// have it first.
+func (t *Permit) GivesWay() bool {
 	if t == nil {
 		return false
 	}
 	t.of.lock.Lock()
 	defer t.of.lock.Unlock()
-	return slices.ContainsFunc(t.of.waiting, func(o *Permit) bool { return o != t })
+	return slices.ContainsFunc(t.of.waiting, func(o *Permit) bool { return o.number < t.number || !t.has() })
 }
 
 // Free has a value when a permit that was waited for has been granted.

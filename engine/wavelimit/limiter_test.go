@@ -116,6 +116,37 @@ func TestTheOldestPlanIsTheNext(t *testing.T) {
 	q.empty()
 }
 
+// A plan whose wave has arrived continues unless another one would have its seats next.
+func TestAPlanGivesWayToOneThatComesBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{New(1), t, map[string]*Permit{}}
+		first, second, third := q.of("a-b"), q.of("a-b1"), q.of("a-b2")
+		expect := func(what string, p *Permit, want bool) {
+			t.Helper()
+			if got := p.GivesWay(); got != want {
+				t.Errorf("%s: %t, expected %t", what, got, want)
+			}
+		}
+		second.Acquire()
+		expect("no plan waits", second, false)
+		third.Acquire()
+		expect("one that began later waits", second, false)
+		first.Acquire()
+		expect("one that began earlier waits", second, true)
+		second.Release()
+		first.Retain(plans.Source)
+		expect("it is the first", first, false)
+		<-time.After(idleGrace)
+		synctest.Wait()
+		expect("it has idled a seat away, and another one waits", first, true)
+		q.empty()
+		expect("it has no seat, and no plan waits", first, false)
+		if (*Permit)(nil).GivesWay() {
+			t.Error("without a limit one gives way")
+		}
+	})
+}
+
 // A wave has its seat in a cluster for as long as it waits for the controllers there, and
 // for idleGrace after that.
 func TestAWaveGivesItsSeatsBack(t *testing.T) {
