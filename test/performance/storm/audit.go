@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
@@ -30,19 +31,30 @@ func verbs() []string {
 	return []string{"get", "list", "create", "update", "patch", "delete", "dry run"}
 }
 
-// requests returns a table of what the orchestrators have requested, per ordinal, from the audit logs of both clusters.
-func (s *storm) requests() (string, error) {
-	by := map[string]asked{}
+// requests are those in the audit logs of both clusters.
+type requests struct {
+	// of are those of the orchestrators, by resource, from when they began.
+	of map[string]asked
+	// by are those of all programs, by program, between two times.
+	by       map[string]asked
+	from, to time.Time
+	took     map[string]time.Duration // to answer them, by program
+}
+
+// table returns what was requested, per ordinal.
+func (s *storm) table() (string, error) {
+	r := requests{of: map[string]asked{}, by: map[string]asked{}, took: map[string]time.Duration{}, from: s.span.from, to: s.span.to}
 	for _, c := range []*cluster.Cluster{s.bed.East, s.bed.West} {
-		if err := read(c.AuditLog(), by); err != nil {
+		if err := r.read(c.AuditLog()); err != nil {
 			return "", err
 		}
 	}
-	return requestTable(by, s.plans*s.pods), nil
+	ordinals := s.plans * s.pods
+	return requestTable("requests per ordinal", r.of, ordinals) + "\n" + requestTable("while they moved, by program", r.by, ordinals) + "\n" + r.times(), nil
 }
 
 // read adds up the requests of an audit log.
-func read(file string, by map[string]asked) (err error) {
+func (r *requests) read(file string) (err error) {
 	log, err := os.Open(file)
 	if err != nil {
 		return err
@@ -51,39 +63,69 @@ func read(file string, by map[string]asked) (err error) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var e struct {
-			Verb, UserAgent, RequestURI string
-			ObjectRef                   struct{ Resource, Subresource string }
-		}
+		var e audited
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if e.Verb == "watch" || !strings.HasPrefix(e.UserAgent, "stsmigrate-orchestrator/") {
-			continue
-		}
-		if strings.Contains(e.RequestURI, "dryRun=") {
-			e.Verb = "dry run"
-		}
-		resource := cmp.Or(e.ObjectRef.Resource, "discovery")
-		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
-		}
-		if by[resource] == nil {
-			by[resource] = asked{}
-		}
-		by[resource][e.Verb]++
+		r.add(e)
 	}
 	return lines.Err()
 }
 
-func requestTable(by map[string]asked, ordinals int) string {
+// audited is a line of an audit log.
+type audited struct {
+	Verb, UserAgent, RequestURI              string
+	ObjectRef                                struct{ Resource, Subresource string }
+	RequestReceivedTimestamp, StageTimestamp time.Time
+}
+
+func (r *requests) add(e audited) {
+	if e.Verb == "watch" {
+		return
+	}
+	verb := e.Verb
+	if strings.Contains(e.RequestURI, "dryRun=") {
+		verb = "dry run"
+	}
+	count := func(in map[string]asked, of string) {
+		if in[of] == nil {
+			in[of] = asked{}
+		}
+		in[of][verb]++
+	}
+	program, _, _ := strings.Cut(e.UserAgent, "/")
+	if program == "stsmigrate-orchestrator" {
+		resource := cmp.Or(e.ObjectRef.Resource, "discovery")
+		if e.ObjectRef.Subresource != "" {
+			resource += "/" + e.ObjectRef.Subresource
+		}
+		count(r.of, resource)
+	}
+	if at := e.RequestReceivedTimestamp; !at.Before(r.from) && at.Before(r.to) {
+		count(r.by, program)
+		r.took[program] += e.StageTimestamp.Sub(at)
+	}
+}
+
+// times returns a line on how long the requests of each program took to answer, on average.
+func (r *requests) times() string {
+	var out []string
+	for _, program := range slices.SortedFunc(maps.Keys(r.took), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.took[b], r.took[a]), cmp.Compare(a, b))
+	}) {
+		out = append(out, fmt.Sprintf("%s %.1f ms", program, r.took[program].Seconds()*1000/float64(r.by[program].all())))
+	}
+	return "answered after, on average: " + strings.Join(out, ", ") + "\n"
+}
+
+func requestTable(title string, by map[string]asked, ordinals int) string {
 	rows := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
 		return cmp.Or(cmp.Compare(by[b].all(), by[a].all()), cmp.Compare(a, b))
 	})
 	all := asked{}
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "requests per ordinal\t%s\tall\t\n", strings.Join(verbs(), "\t"))
+	fmt.Fprintf(w, "%s\t%s\tall\t\n", title, strings.Join(verbs(), "\t"))
 	row := func(name string, a asked) {
 		fmt.Fprintf(w, "%s\t", name)
 		for _, v := range verbs() {

@@ -49,7 +49,7 @@ type options struct {
 	// open leaves the home without policies, so that the orchestrators read the journals that a tenant has
 	// forged.
 	open bool
-	// audit prints what the orchestrators have requested, by resource.
+	// audit prints what the orchestrators have requested, by resource, and what all programs have, while the plans moved.
 	audit bool
 }
 
@@ -69,7 +69,7 @@ func main() {
 	flag.DurationVar(&o.fail, "fail", 30*time.Second, "when the destination's API server is killed")
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.BoolVar(&o.open, "open", false, "leave the policies out in the cluster of the orchestrators: a tenant can forge journals, and nobody but the orchestrators refuses them")
-	flag.BoolVar(&o.audit, "audit", false, "print what the orchestrators have requested, by resource, as the audit logs of both API servers say")
+	flag.BoolVar(&o.audit, "audit", false, "print what was requested, by resource and by program, as the audit logs of both API servers say")
 	flag.Parse()
 	fixture.Main("storm", func(ctx context.Context) error { return run(ctx, o) })
 }
@@ -90,8 +90,9 @@ type storm struct {
 	// lied records that the orchestrators have queried the fake server, and strayed that they followed its
 	// redirect.
 	lied, strayed atomic.Bool
-	before        map[string]string // the objects of the victim
-	cores         string            // who used this machine while the plans moved
+	before        map[string]string            // the objects of the victim
+	cores         string                       // who used this machine while the plans moved
+	span          struct{ from, to time.Time } // in which they moved
 	began         time.Time
 	saying        sync.Mutex
 	agreeing      sync.Mutex
@@ -341,7 +342,7 @@ func (s *storm) arrive(ctx context.Context, all []*moving) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	s.cores = after.since(before)
+	s.cores, s.span.from, s.span.to = after.since(before), before.at, after.at
 	s.say("all are moved")
 	return after.at.Sub(before.at), nil
 }
@@ -388,7 +389,7 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\nthe machine, meanwhile      %s\n",
 		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong), s.cores)
 	if s.audit {
-		table, err := s.requests()
+		table, err := s.table()
 		if err != nil {
 			return err
 		}

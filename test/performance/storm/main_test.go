@@ -29,27 +29,37 @@ func TestWhatATenantForgesIsRefusedByTheOrchestrators(t *testing.T) {
 	}
 }
 
-// The table counts what orchestrators have requested, dry runs apart, and neither watches nor the requests of others.
+// The tables count what orchestrators have requested, dry runs apart, and what all programs have while the plans moved;
+// neither counts watches.
 func TestTheTableOfRequests(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.log")
-	line := func(agent, verb, resource, query string) string {
-		return fmt.Sprintf(`{"verb":%q,"userAgent":%q,"requestURI":"/api/v1/x%s","objectRef":{"resource":%q}}`+"\n", verb, agent, query, resource)
+	from := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	line := func(agent, verb, resource, query string, after time.Duration) string {
+		received := from.Add(after)
+		return fmt.Sprintf(`{"verb":%q,"userAgent":%q,"requestURI":"/api/v1/x%s","objectRef":{"resource":%q},"requestReceivedTimestamp":%q,"stageTimestamp":%q}`+"\n",
+			verb, agent, query, resource, received.Format(time.RFC3339Nano), received.Add(3*time.Millisecond).Format(time.RFC3339Nano))
 	}
 	const ours = "stsmigrate-orchestrator/v1"
-	text := line(ours, "get", "pods", "") + line(ours, "get", "pods", "") + line(ours, "watch", "pods", "?watch=1") + line("kubectl/v1", "get", "pods", "") +
-		line(ours, "create", "secrets", "?dryRun=All") + line(ours, "get", "", "")
+	text := line(ours, "get", "pods", "", 0) + line(ours, "get", "pods", "", time.Second) + line(ours, "watch", "pods", "?watch=1", 0) + line("kubectl/v1", "get", "pods", "", 0) +
+		line(ours, "create", "secrets", "?dryRun=All", time.Minute) + line(ours, "get", "", "", -time.Second) + line("kubectl/v1", "patch", "pods", "", time.Minute)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	by := map[string]asked{}
-	if err := read(file, by); err != nil {
+	r := requests{of: map[string]asked{}, by: map[string]asked{}, took: map[string]time.Duration{}, from: from, to: from.Add(time.Minute)}
+	if err := r.read(file); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]asked{"pods": {"get": 2}, "secrets": {"dry run": 1}, "discovery": {"get": 1}}
-	if diff := cmp.Diff(want, by); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	if diff := cmp.Diff(want, r.of); diff != "" {
+		t.Errorf("by resource: -want +got:\n%s", diff)
 	}
-	if got := requestTable(by, 4); !strings.Contains(got, "0.50") || !strings.Contains(got, "1.00") {
+	if diff := cmp.Diff(map[string]asked{"stsmigrate-orchestrator": {"get": 2}, "kubectl": {"get": 1}}, r.by); diff != "" {
+		t.Errorf("by program: -want +got:\n%s", diff)
+	}
+	if got, want := r.times(), "answered after, on average: stsmigrate-orchestrator 3.0 ms, kubectl 3.0 ms\n"; got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if got := requestTable("a title", r.of, 4); !strings.Contains(got, "0.50") || !strings.Contains(got, "1.00") {
 		t.Errorf("expected 0.50 pods, and 1.00 of all:\n%s", got)
 	}
 }
