@@ -99,7 +99,7 @@ func (t *Permit) GivesWay() bool {
 	}
 	t.of.lock.Lock()
 	defer t.of.lock.Unlock()
-	return slices.ContainsFunc(t.of.waiting, func(o *Permit) bool { return o.number < t.number || !t.has() })
+	return slices.ContainsFunc(t.of.waiting, func(o *Permit) bool { return !t.has() || o.number < t.number && o.hasRoom(t) })
 }
 
 // Free has a value when a permit that was waited for has been granted.
@@ -160,10 +160,8 @@ func (t *Permit) Release() {
 // keep other waves out of another cluster.
 func (s *Limiter) admit() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(t *Permit) bool {
-		for _, seat := range t.clusters {
-			if s.taken[seat.cluster] >= s.perCluster {
-				return false
-			}
+		if !t.hasRoom(nil) {
+			return false
 		}
 		for _, seat := range t.clusters {
 			s.take(seat)
@@ -175,6 +173,28 @@ func (s *Limiter) admit() {
 		}
 		return true
 	})
+}
+
+// hasRoom reports whether both clusters have room, once another permit, if any, is given back.
+func (t *Permit) hasRoom(without *Permit) bool {
+	for _, seat := range t.clusters {
+		if t.of.taken[seat.cluster]-without.takes(seat.cluster) >= t.of.perCluster {
+			return false
+		}
+	}
+	return true
+}
+
+// takes returns how many seats of a cluster the permit has.
+func (t *Permit) takes(cluster types.UID) int {
+	if t != nil {
+		for _, seat := range t.clusters { // no two of them are in one cluster
+			if seat.taken && seat.cluster == cluster {
+				return 1
+			}
+		}
+	}
+	return 0
 }
 
 func (s *Limiter) take(seat *clusterPermit) {

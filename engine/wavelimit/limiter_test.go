@@ -120,7 +120,7 @@ func TestTheOldestPlanIsTheNext(t *testing.T) {
 func TestAPlanGivesWayToOneThatComesBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{New(1), t, map[string]*Permit{}}
-		first, second, third := q.of("a-b"), q.of("a-b1"), q.of("a-b2")
+		elsewhere, first, second, third := q.of("c-b"), q.of("a-b"), q.of("a-b1"), q.of("a-b2")
 		expect := func(what string, p *Permit, want bool) {
 			t.Helper()
 			if got := p.GivesWay(); got != want {
@@ -131,6 +131,10 @@ func TestAPlanGivesWayToOneThatComesBeforeIt(t *testing.T) {
 		expect("no plan waits", second, false)
 		third.Acquire()
 		expect("one that began later waits", second, false)
+		q.of("c-d").Acquire()
+		elsewhere.Acquire()
+		expect("one that began earlier waits for another cluster too", second, false)
+		elsewhere.Release()
 		first.Acquire()
 		expect("one that began earlier waits", second, true)
 		second.Release()
