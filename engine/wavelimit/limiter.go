@@ -91,8 +91,8 @@ func (t *Permit) Acquire() bool {
 	return t.has()
 }
 
-// GivesWay reports whether the next wave of the plan has to ask for the permit again, since another plan waits that would
-// have it first.
+// GivesWay reports whether the next wave of the plan has to ask for the permit again: another plan waits, and would have
+// it first, or this one has given back a seat.
 func (t *Permit) GivesWay() bool {
 	if t == nil {
 		return false
@@ -185,13 +185,14 @@ func (t *Permit) hasRoom(without *Permit) bool {
 	return true
 }
 
-// takes returns how many seats of a cluster the permit has.
+// takes returns how many seats of a cluster the permit has. The plan of one cluster has one there, for both sides.
 func (t *Permit) takes(cluster types.UID) int {
-	if t != nil {
-		for _, seat := range t.clusters { // no two of them are in one cluster
-			if seat.taken && seat.cluster == cluster {
-				return 1
-			}
+	if t == nil {
+		return 0
+	}
+	for _, seat := range t.clusters {
+		if seat.taken && seat.cluster == cluster {
+			return 1
 		}
 	}
 	return 0

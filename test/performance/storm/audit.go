@@ -41,9 +41,13 @@ type requests struct {
 	took     map[string]time.Duration // to answer them, by program
 }
 
+func newRequests(from, to time.Time) *requests {
+	return &requests{of: map[string]asked{}, by: map[string]asked{}, from: from, to: to, took: map[string]time.Duration{}}
+}
+
 // table returns what was requested, per ordinal.
 func (s *storm) table() (string, error) {
-	r := requests{of: map[string]asked{}, by: map[string]asked{}, took: map[string]time.Duration{}, from: s.span.from, to: s.span.to}
+	r := newRequests(s.span.from, s.span.to)
 	for _, c := range []*cluster.Cluster{s.bed.East, s.bed.West} {
 		if err := r.read(c.AuditLog()); err != nil {
 			return "", err

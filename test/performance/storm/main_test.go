@@ -45,7 +45,7 @@ func TestTheTableOfRequests(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := requests{of: map[string]asked{}, by: map[string]asked{}, took: map[string]time.Duration{}, from: from, to: from.Add(time.Minute)}
+	r := newRequests(from, from.Add(time.Minute))
 	if err := r.read(file); err != nil {
 		t.Fatal(err)
 	}
