@@ -11,6 +11,8 @@ import (
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
 )
 
 // ErrEdited reports that a plan was edited after it was made.
@@ -91,7 +93,7 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 		Requires   []string `json:"requires"`
 	}
 	if !json.Valid(raw) { // the journal is JSON, because every pass reads it
-		if raw, err = yaml.YAMLToJSONStrict(raw); err != nil {
+		if raw, err = plainyaml.ToJSON(raw); err != nil {
 			return nil, fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
 		}
 	}

@@ -47,6 +47,7 @@ func TestAPlanThatIsNotAsItWasMadeIsRefused(t *testing.T) {
 		"a field twice": {strings.Replace(raw, "kind: Plan", "kind: Plan\nstart: 2", 1), "already set in map"},
 		"not YAML":      {"a: b: c", "malformed YAML"},
 		"empty":         {"", `kind is ""`},
+		"aliases":       {raw + "more: &more [a, *more]\n", "malformed YAML: its YAML aliases (*name) stand for more than 2 MiB"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

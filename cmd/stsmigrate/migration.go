@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -77,10 +77,7 @@ func (a *app) loadFile(ctx context.Context, file string, home *reach.HomeFlags) 
 	if file == "-" {
 		a.stdin = raw // it can be read once
 	}
-	var head struct {
-		Kind string `json:"kind"`
-	}
-	if err := yaml.Unmarshal(raw, &head); err != nil || head.Kind != plans.MigrationKind {
+	if kind, err := plainyaml.Kind(raw); err != nil || kind != plans.MigrationKind {
 		return a.load(ctx, file, home)
 	}
 	if have, at, err := a.begun(ctx, file, raw, home); err != nil || have != nil {

@@ -10,7 +10,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
 )
 
 var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the errors of parsers quote their input
@@ -29,8 +30,11 @@ func strict(kubeconfig []byte) error {
 	if key := twice(&first); key != "" {
 		return fmt.Errorf("%s is there twice", named(key))
 	}
-	raw, err := yaml.YAMLToJSON(kubeconfig)
-	if err != nil {
+	raw, err := plainyaml.ToJSON(kubeconfig)
+	switch {
+	case errors.Is(err, plainyaml.ErrAliases):
+		return err
+	case err != nil:
 		return errUnreadable
 	}
 	wrong, err := kjson.UnmarshalStrict(raw, &clientcmdv1.Config{})

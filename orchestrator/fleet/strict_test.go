@@ -114,4 +114,7 @@ func TestABombIsRefused(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+	if _, _, err := Sanitize([]byte("apiVersion: v1\nkind: Config\nusers: &u [*u]\n")); err == nil || !strings.Contains(err.Error(), "write out what is meant") {
+		t.Errorf("an alias of itself: %v", err)
+	}
 }

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
 )
 
 // DestinationSet returns the source's set in its form for the destination: in the destination's namespace,
@@ -158,7 +158,7 @@ func patched(set *appsv1.StatefulSet, p plans.Patch) (*appsv1.StatefulSet, error
 		if err != nil {
 			return nil, err
 		}
-		raw, err := yaml.YAMLToJSONStrict(text)
+		raw, err := plainyaml.ToJSON(text)
 		if err != nil {
 			return nil, fmt.Errorf("malformed YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
 		}

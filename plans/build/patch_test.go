@@ -187,6 +187,7 @@ func TestPatchesThatChangeWhatTheMoveGoesByAreRefused(t *testing.T) {
 		"a field given twice":   {"spec: {minReadySeconds: 1, minReadySeconds: 2}", "already set in map"},
 		"not a patch":           {"just words", "a map"},
 		"not YAML":              {"{ a: [", "malformed YAML"},
+		"aliases":               {"{spec: {template: {metadata: {annotations: &a {a: *a}}}}}", "write out what is meant"},
 		"a path that is absent": {"[{op: replace, path: /spec/nowhere/image, value: x}]", "/spec/nowhere"},
 		"an op that is unknown": {"[{op: replace, paths: /spec/replicas, value: 5}]", `unknown field "[0].paths"`},
 		"a failed test":         {"[{op: test, path: /spec/serviceName, value: db}]", "/spec/serviceName"},

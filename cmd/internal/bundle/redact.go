@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
 )
 
 // hidden stands for every value that is left out.
@@ -146,7 +148,7 @@ func (c *Redactor) embedded(v any) any {
 	if !strings.ContainsAny(text, "{[:\n") {
 		return c.Scrubbed(text)
 	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
+	raw, err := plainyaml.ToJSON([]byte(text))
 	if err != nil {
 		return hidden
 	}

@@ -1,0 +1,68 @@
+// Package plainyaml reads YAML that anybody may have written.
+package plainyaml
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// maxBytes limits a document whose aliases are resolved. Thirteen kilobytes of aliases can stand for 300 MB, so that a
+// limit on the text would not limit the memory.
+const maxBytes = 2 << 20
+
+// ErrAliases is returned for a document whose aliases stand for too much.
+var ErrAliases = fmt.Errorf("its YAML aliases (*name) stand for more than %d MiB: write out what is meant", maxBytes>>20)
+
+// ToJSON returns a document as JSON. It refuses a key that is there twice, and aliases that stand for too much.
+func ToJSON(document []byte) ([]byte, error) {
+	if bytes.IndexByte(document, '*') >= 0 && bytes.IndexByte(document, '&') >= 0 { // an alias needs both
+		var tree yamlv3.Node
+		if err := yamlv3.Unmarshal(document, &tree); err != nil {
+			return nil, err
+		}
+		if (sizes{}).of(&tree) > maxBytes {
+			return nil, ErrAliases
+		}
+	}
+	return yaml.YAMLToJSONStrict(document)
+}
+
+// Kind returns the kind of a document, or "".
+func Kind(document []byte) (string, error) {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	raw, err := ToJSON(document)
+	if err == nil {
+		err = json.Unmarshal(raw, &head)
+	}
+	return head.Kind, err
+}
+
+// sizes has the size of each node that an alias refers to, so that each is counted only once however often it is used.
+type sizes map[*yamlv3.Node]int
+
+// of returns the bytes that a node stands for, with what its aliases stand for. Of a node that is too large it returns
+// just more than maxBytes, and so it does of one that is a part of itself.
+func (s sizes) of(n *yamlv3.Node) int {
+	if n.Kind == yamlv3.AliasNode {
+		size, known := s[n.Alias]
+		if !known {
+			s[n.Alias] = maxBytes + 1 // what is met again before it is known is a part of itself
+			size = s.of(n.Alias)
+			s[n.Alias] = size
+		}
+		return size
+	}
+	size := len(n.Value) + 16
+	for _, child := range n.Content {
+		if size += s.of(child); size > maxBytes {
+			return maxBytes + 1
+		}
+	}
+	return size
+}
