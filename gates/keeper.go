@@ -236,14 +236,14 @@ func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duratio
 	a := k.turnOf(t)
 	a.times++
 	a.next = k.Prober.Now().Add(t.Interval.Duration)
-	if a.seen = t.judge(answer, err); a.seen == "" {
+	if a.seen = t.judge(outer, answer, err); a.seen == "" {
 		k.pass(t.id())
 	}
 	return nil
 }
 
 // judge describes what is wrong with an answer, or returns "".
-func (t turn) judge(a Answer, err error) string {
+func (t turn) judge(ctx context.Context, a Answer, err error) string {
 	what, good := "exit code", a.Code == 0
 	if t.HTTPGet != nil {
 		what, good = "HTTP status", a.Code >= 200 && a.Code < 400
@@ -266,7 +266,7 @@ func (t turn) judge(a Answer, err error) string {
 	if err != nil { // a plan with such a gate is refused when it is read
 		return "the expression is not valid: " + err.Error()
 	}
-	if why := e.Judge(expressions.Answer{Code: a.Code, Text: a.Body}); why != "" {
+	if why := e.Judge(ctx, expressions.Answer{Code: a.Code, Text: a.Body}); why != "" {
 		return fmt.Sprintf("%s %d, and %s", what, a.Code, why)
 	}
 	return ""
