@@ -21,7 +21,7 @@ import (
 
 var version string // set by the linker
 
-func main() { program.Serve(command()) }
+func main() { program.Serve(command(), 20*time.Second) }
 
 // flags are the values of the command line.
 type flags struct {

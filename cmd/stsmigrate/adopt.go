@@ -27,12 +27,13 @@ adopts them: pods, claims and revisions stay as they are. What was is kept in a 
 from before the first write until the end; the same command continues after an interruption.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			a.reach.Ended = ctx.Done()
 			at, set, err := a.reach.Typed(args[0])
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
 			on := at.Client
 			if a.dryRun == "server" {
 				on = client.NewDryRunClient(on)
@@ -81,7 +82,7 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 	select {
 	case <-wake.C():
 		return nil
-	case <-a.stop:
+	case <-a.signals.Stop():
 		return exitCode{code: exitInterrupted, message: "interrupted; the same command continues"}
 	case <-ctx.Done():
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s; the same command waits again", s.Reason)}
@@ -94,6 +95,7 @@ func (a *app) writeAdoption(ctx context.Context, at *reach.End, what adoption.Ad
 		return err
 	}
 	a.yes = true
+	a.signals.Carries()
 	err := s.Write(ctx)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%s: %w; the same command continues", s.Reason, err)

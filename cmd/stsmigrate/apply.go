@@ -90,8 +90,8 @@ func isName(what string) bool {
 	if what == "-" || strings.ContainsAny(what, "/.") {
 		return false
 	}
-	_, err := os.Stat(what)
-	return err != nil
+	found, err := os.Stat(what)
+	return err != nil || found.IsDir()
 }
 
 // load finds a plan by file or by name. fresh reports that it is not stored yet.
@@ -126,7 +126,10 @@ func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) 
 		return nil, nil, fmt.Errorf("reading the plan: %w", err)
 	}
 	p, err := plans.DecodePlan(raw)
-	if err != nil {
+	switch {
+	case err != nil && !strings.ContainsAny(what, "/."):
+		return nil, nil, fmt.Errorf("%s: %w (it is a file in this directory: for the stored plan of that name, give the command in another one)", what, err)
+	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", what, err)
 	}
 	at, err := home.Open(&a.reach, p)
@@ -188,18 +191,28 @@ func (a *app) confirm(question string) error {
 		return errNoTerminal
 	}
 	fmt.Fprintf(a.ErrOut, "%s [yes/no] ", question)
-	answer, err := bufio.NewReader(a.In).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
+	answer := make(chan string, 1)
+	go func() {
+		said, _ := bufio.NewReader(a.In).ReadString('\n') // without an end of line nothing is confirmed
+		answer <- said
+	}()
+	select {
+	case <-a.reach.Ended:
+		return context.Canceled
+	case said := <-answer:
+		if strings.TrimSpace(said) == "yes" && strings.HasSuffix(said, "\n") {
+			return nil
+		}
 		return errors.New("not confirmed; nothing has been written")
 	}
-	return nil
 }
 
 // process returns the runner with which this process carries out the plan.
 func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) runner.Runner {
+	a.signals.Carries()
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
-		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.stop, StepTimeout: timeout,
+		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.signals.Stop(), StepTimeout: timeout,
 		Checks: a.answers,
 		Report: show.Progress, Complain: show.Complain,
 	}
@@ -218,7 +231,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
-	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.interrupt)
+	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.signals.Raise)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (a *app) get(ctx context.Context, all, watch bool) error {
 		if a.output == "json" {
 			return json.NewEncoder(a.Out).Encode(l) // one line
 		}
-		return a.show(live.RowDocument(l, a.now()))
+		return a.further(live.RowDocument(l, a.now()))
 	}
 	if !watch || a.output != "json" {
 		err = a.show(live.ListDocument(list, home.Name(), namespace, a.now()))

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +43,14 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	raw := streams.Out
 	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
 	streams.Out, streams.ErrOut = out, errOut
-	a := &app{IOStreams: streams, raw: raw, now: time.Now, after: time.After, reach: reach.Flags{Version: versionText()}}
-	a.stop = a.stopOnSignal(ctx, cancel)
+	a := &app{IOStreams: streams, raw: raw, now: time.Now, after: time.After, reach: reach.Flags{Version: versionText(), Ended: ctx.Done()}}
+	a.signals = &program.Signals{To: errOut, Exit: func() {
+		if view := a.restore.Load(); view != nil {
+			view.Restore()
+		}
+		os.Exit(exitInterrupted)
+	}}
+	defer a.signals.Listen(cancel)()
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
 	if root.Annotations[cobra.CommandDisplayNameAnnotation] != "" {
@@ -85,44 +89,6 @@ type exitCode struct {
 }
 
 func (e exitCode) Error() string { return e.message }
-
-// stopOnSignal returns a channel that the first Ctrl-C or SIGTERM closes. The run then ends after the current
-// write. A command that never writes ends at once. A second signal ends the program at once. That is as safe
-// as a power cut, because the journal records what has begun.
-func (a *app) stopOnSignal(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
-	signals, stop := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	a.interrupt = func() { // a key of a terminal that sends no signals while a view is drawn
-		select {
-		case signals <- os.Interrupt:
-		default:
-		}
-	}
-	go func() {
-		defer signal.Stop(signals)
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
-		}
-		if a.reads.Load() {
-			cancel()
-			return
-		}
-		fmt.Fprintln(a.ErrOut, "stopping after the current write (once more to stop at once)")
-		close(stop)
-		select {
-		case <-signals:
-			cancel()
-			if view := a.restore.Load(); view != nil {
-				view.Restore()
-			}
-			os.Exit(exitInterrupted)
-		case <-ctx.Done():
-		}
-	}()
-	return stop
-}
 
 // sentence formats an error as one line.
 func sentence(err error) string {

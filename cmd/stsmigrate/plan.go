@@ -58,21 +58,15 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	if err := a.judge(report); err != nil {
 		return err
 	}
-	if f.Out != "" {
-		raw, err := plans.Encode(p)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.Out, raw, 0o600); err != nil {
-			return fmt.Errorf("writing the plan: %w", err)
-		}
+	if err := f.Save(p); err != nil {
+		return err
 	}
 	leg, writes := journal.New(p).Leg, ""
 	pace := draft.Pace(ctx, p, leg, on)
 	if f.Writes {
 		writes = preview.RenderWrites(p, leg)
 	}
-	text := func() string { return preview.Render(p, leg) + pace + writes + report.Common() + goOn(f.Out) }
+	text := func() string { return preview.Render(p, leg) + pace + writes + report.Common() + a.goOn(&f) }
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}
@@ -110,11 +104,11 @@ func (a *app) rehearse(run func() (*rehearsal.Outcome, error)) error {
 	return nil
 }
 
-func goOn(out string) string {
-	if out == "" {
+func (a *app) goOn(f *draft.Flags) string {
+	if f.Out == "" {
 		return "\nNothing has been written. Keep the plan with --out FILE, then `stsmigrate apply FILE`.\n"
 	}
-	return fmt.Sprintf("\nNothing has been written to the clusters. Next: stsmigrate apply %s\n", out)
+	return fmt.Sprintf("\nNothing has been written to the clusters. Next: %s\n", f.Next(a.reach.Kubeconfigs()))
 }
 
 // checked makes a plan and runs every check on it. It also returns the clients, which keep what has been read.
@@ -163,6 +157,14 @@ func (a *app) knownOutput() error { return output.Check(a.output) }
 // print writes a value in the form that the user asked for.
 func (a *app) print(v any, text func() string) error {
 	return a.show(output.Document{Value: v, Text: text})
+}
+
+// further prints one more document of a stream.
+func (a *app) further(d output.Document) error {
+	if a.output == "yaml" {
+		fmt.Fprintln(a.Out, "---")
+	}
+	return a.show(d)
 }
 
 func (a *app) show(d output.Document) error { return output.Print(a.Out, a.output, d) }

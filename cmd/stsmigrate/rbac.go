@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -45,11 +48,15 @@ source. For one side alone:
   stsmigrate rbac --plan web.yaml --user anna --group storage-admins`,
 		Args: program.NoArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			namespace, name := plans.SetOf(account)
-			if namespace == "" || name == "" {
-				return fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
+			who, err := named(account)
+			for flag, names := range map[string][]string{"user": users, "group": groups} {
+				if cmd.Flags().Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) { // a variable of the shell that is not set
+					err = fmt.Errorf("--%s is empty: expected the name of a %s", flag, flag)
+				}
 			}
-			who := types.NamespacedName{Namespace: namespace, Name: name}
+			if err != nil {
+				return err
+			}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
 				if err == nil && len(users)+len(groups) > 0 {
@@ -66,6 +73,15 @@ source. For one side alone:
 	cmd.MarkFlagsMutuallyExclusive("account", "user")
 	cmd.MarkFlagsMutuallyExclusive("account", "group")
 	return cmd
+}
+
+// named returns the ServiceAccount that a user has typed.
+func named(account string) (types.NamespacedName, error) {
+	namespace, name, _ := strings.Cut(account, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("--account is %q: expected NAMESPACE/NAME of a ServiceAccount", account)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // perSide prints objects for the requested sides.
@@ -88,6 +104,7 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 	if err != nil {
 		return err
 	}
+	var out strings.Builder // all of it or nothing: a part of the Roles would be taken for all of them
 	for _, side := range plans.Sides() {
 		if f.side != "" && f.side != string(side) {
 			continue
@@ -99,16 +116,17 @@ func (a *app) perSide(ctx context.Context, f *sideFlags, objects func(context.Co
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out, "# for the %s, %s\n", side, p.On(side))
+		fmt.Fprintf(&out, "# for the %s, %s\n", side, p.On(side))
 		for _, o := range all {
 			text, err := yaml.Marshal(o)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "---\n%s", beside.In(string(text)))
+			fmt.Fprintf(&out, "---\n%s", beside.In(string(text)))
 		}
 	}
-	return nil
+	_, err = a.Out.Write([]byte(out.String()))
+	return err
 }
 
 // oneSide checks that side is the name of a side, or empty.

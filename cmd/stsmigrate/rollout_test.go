@@ -57,7 +57,7 @@ func TestAnUpdateIsSteeredAsWithKubectl(t *testing.T) {
 			code        int
 		}{
 			{"status", kind + " shop/web is rolled out: 0 of 0 pods are of revision web-b", exitDone},
-			{"pause", kind + " shop/web is paused: no pod is replaced for an update until `stsmigrate rollout resume " + typed + "`", exitDone},
+			{"pause", kind + " shop/web is paused: no pod is replaced for an update until `stsmigrate rollout resume " + typed + " -n shop --context home --kubeconfig " + config + "`", exitDone},
 			{"pause", kind + " shop/web is paused already; nothing to do", exitDone},
 			{"restart -y", kind + " shop/web is paused: resume it first (rollout resume)", exitError},
 			{"resume", kind + " shop/web continues its update", exitDone},
@@ -95,9 +95,9 @@ func TestTheStatusOfAnUpdateIsAnExitCode(t *testing.T) {
 	}{
 		"what is waited for": {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--watch=false", exitDone, []string{"0 of 3 are available", "pod web-2 will be created"}, ""},
 		"not for longer than that": {
-			plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--timeout=1ms", exitError,
+			plans.NativeKind, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &three }, "--timeout=1s", exitError,
 			[]string{"pod web-2 will be created"},
-			"the update of StatefulSet shop/web was not complete within 1ms: pod web-0 will be created",
+			"the update of StatefulSet shop/web was not complete within 1s: pod web-0 will be created",
 		},
 		"a person is needed": {plans.SliceKind, nil, "", exitBlocked, nil, "StatefulSetSlice shop/web: no progress"},
 		"it is moved":        {plans.NativeKind, func(s *appsv1.StatefulSet) { s.Annotations = map[string]string{plans.StampAnnotation: "tidy/1/2"} }, "", exitDone, []string{"is being moved by plan tidy", "is rolled out"}, ""},

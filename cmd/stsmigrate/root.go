@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,12 +29,11 @@ var version string // set by the linker
 // app is one run of the program.
 type app struct {
 	genericiooptions.IOStreams
-	raw   io.Writer // standard output as it is, for an archive
-	reach reach.Flags
-	stop  <-chan struct{}
-	reads atomic.Bool // the command never writes to a cluster
-	now   func() time.Time
-	after func(time.Duration) <-chan time.Time
+	raw     io.Writer // standard output as it is, for an archive
+	reach   reach.Flags
+	signals *program.Signals
+	now     func() time.Time
+	after   func(time.Duration) <-chan time.Time
 
 	verbosity  int
 	yes        bool
@@ -51,9 +50,8 @@ type app struct {
 	events  string
 	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
 	stdout io.Writer
-	// interrupt does what a signal does. restore is the view that is drawn on the terminal, if any.
-	interrupt func()
-	restore   atomic.Pointer[live.Show]
+	// restore is the view that is drawn on the terminal, if any.
+	restore atomic.Pointer[live.Show]
 }
 
 // command builds the command tree. name is argv[0].
@@ -70,12 +68,11 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 --detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted,
 6 not in time (wait), 130 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRun: func(*cobra.Command, []string) {
 			program.LogText(a.verbosity, a.ErrOut)
 			if a.stdout = a.Out; a.events == "json" {
 				a.Out = a.ErrOut
 			}
-			a.reads.Store(slices.Contains(readers(), cmd.Name()))
 		},
 	}
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
@@ -99,7 +96,7 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 // updates returns the commands about the update of a set.
 func (a *app) updates() *rollouts.Commands {
 	return &rollouts.Commands{
-		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed, DryRunFlag: a.dryRunFlag, DryRun: &a.dryRun,
+		Out: a.Out, Now: a.now, Yes: &a.yes, Confirm: a.confirm, Typed: a.reach.Typed, Again: a.reach.Again, Within: func(ctx context.Context) { a.reach.Ended = ctx.Done() }, DryRunFlag: a.dryRunFlag, DryRun: &a.dryRun,
 		Stuck: func(why string) error { return exitCode{code: exitBlocked, message: why} },
 	}
 }
@@ -113,10 +110,4 @@ func groups() []program.Group {
 		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},
 		{Title: "Other commands:"},
 	}
-}
-
-// readers lists the commands that write to no cluster, whatever their flags. On a signal they have nothing to
-// finish.
-func readers() []string {
-	return []string{"check", "plan", "diff", "status", "wait", "verify", "get", "report", "dashboard", "history", "rbac", "consent", "explain", "debug", "schema", "version"}
 }

@@ -41,6 +41,8 @@ type served struct {
 	kinds map[string]schema.GroupVersionKind // by resource
 	// lives, if not nil, is the Lease of an orchestrator. A watch observes its renewal.
 	lives *coordinationv1.Lease
+	// before, if not nil, is called with each request.
+	before func(*http.Request)
 }
 
 // serve returns a cluster that has these objects, and a kubeconfig with one context per name for it.
@@ -81,6 +83,9 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": news})
 		return
+	}
+	if s.before != nil {
+		s.before(r)
 	}
 	out, err := s.answer(r)
 	w.Header().Set("Content-Type", "application/json")

@@ -3,13 +3,18 @@ package main
 import (
 	"bytes"
 	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
@@ -28,23 +33,137 @@ func TestWhatOnlyReadsEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	go io.Copy(io.Discard, seen) //nolint:errcheck // what more it has to say
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	interrupt(t)
 	if got := <-code; got != exitInterrupted || errOut.Len() > 0 {
 		t.Errorf("it ends with %d and says %q, expected %d and nothing", got, errOut.String(), exitInterrupted)
 	}
 }
 
-// Every name in readers is a command.
-func TestWhatOnlyReads(t *testing.T) {
-	known := map[string]bool{}
-	for _, c := range new(app).command("stsmigrate").Commands() {
-		known[c.Name()] = true
+func interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Error(err)
 	}
-	for _, name := range readers() {
-		if !known[name] {
-			t.Errorf("there is no command %s", name)
+}
+
+// silent answers a request only when its sender has given up.
+func silent(t *testing.T, r *http.Request) {
+	t.Helper()
+	select {
+	case <-r.Context().Done():
+	case <-time.After(5 * time.Second):
+		t.Errorf("%s is waited for in spite of all", r.URL.Path)
+	}
+}
+
+// Before its first write, Ctrl-C ends every command at once, and nothing is written. It does so also while the server does
+// not answer, to a request that has no context too.
+func TestACommandThatIsInterruptedBeforeItsFirstWriteWritesNothing(t *testing.T) {
+	ended := func(j *journal.Journal) { ended(j, plans.Abort) }
+	for name, c := range map[string]struct {
+		args []string
+		at   string // the end of the path of the request at which the user gives up
+		was  func(*journal.Journal)
+	}{
+		"forget":            {[]string{"forget", "web", "--yes"}, "-journal", ended},
+		"pause":             {[]string{"pause", "web"}, "-journal", func(*journal.Journal) {}},
+		"apply":             {[]string{"apply", "web", "--yes"}, "/namespaces/kube-system", func(*journal.Journal) {}},
+		"rollout":           {[]string{"rollout", "restart", "web", "--yes"}, "/statefulsets/web", ended},
+		"undo":              {[]string{"undo", "web", "--yes"}, "/statefulsets/web", ended},
+		"install":           {[]string{"install", "policies", "--apply"}, "/apis", ended},
+		"get, of the kinds": {[]string{"get"}, "/apis", ended},
+		"plan, of the same": {[]string{"plan", "web", "--to-namespace", "new"}, "/api", ended},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, config := serve(t, []string{"home"})
+			keep(t, on, "mall", c.was)
+			once := sync.OnceFunc(func() { interrupt(t) })
+			on.before = func(r *http.Request) {
+				if r.Method != http.MethodGet {
+					t.Errorf("%s %s is sent", r.Method, r.URL.Path)
+				}
+				if strings.HasSuffix(r.URL.Path, c.at) {
+					once()
+					silent(t, r)
+				}
+			}
+			got := command(t, append(c.args, "-n", "mall", "--kubeconfig", config)...)
+			if got.code != exitInterrupted || got.errOut != "" {
+				t.Errorf("it ends with %d and says %q, expected %d and nothing", got.code, got.errOut, exitInterrupted)
+			}
+		})
+	}
+}
+
+// A time limit holds from the first request, and for requests about kinds too.
+func TestALimitOfTimeHoldsForAServerThatNeverAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		at   string
+		code int
+	}{
+		"wait, of the kinds":           {[]string{"wait", "web"}, "/apis", exitTimeout},
+		"wait":                         {[]string{"wait", "web"}, "-journal", exitTimeout},
+		"rollout status, of the kinds": {[]string{"rollout", "status", "web"}, "/apis", exitError},
+		"rollout status":               {[]string{"rollout", "status", "web"}, "/statefulsets/web", exitError},
+		"adopt, of the kinds":          {[]string{"adopt", "web", "--yes"}, "/apis", exitError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on, config := serve(t, []string{"home"})
+			keep(t, on, "mall", func(*journal.Journal) {})
+			on.before = func(r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, c.at) {
+					silent(t, r)
+				}
+			}
+			got := command(t, append(c.args, "--timeout", "1s", "-n", "mall", "--kubeconfig", config)...)
+			if got.code != c.code || strings.Count(got.errOut, "\n") != 1 {
+				t.Errorf("it ends with %d and says %q, expected %d", got.code, got.errOut, c.code)
+			}
+		})
+	}
+}
+
+// What has no meaning is refused before anything is written.
+func TestBadFlagsAreRefusedBeforeTheFirstWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		was  func(*journal.Journal)
+		want string
+	}{
+		"another form of events":  {[]string{"resume", "web", "--yes", "--events", "xml"}, func(j *journal.Journal) { j.Paused = true }, "expected json or text"},
+		"no ordinal in flight":    {[]string{"resume", "web", "--yes", "--node-gone", "n1"}, func(j *journal.Journal) { j.Paused = true }, "has no ordinals in flight"},
+		"more than there are":     {[]string{"abort", "web", "--yes", "--max-unavailable", "99"}, func(j *journal.Journal) { j.Done, j.Begun = 1, 1 }, "--max-unavailable 99: expected 1"},
+		"events that are nothing": {[]string{"status", "web", "--events", "jsn"}, func(*journal.Journal) {}, "did you mean json?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, config := serve(t, []string{"home"})
+			keep(t, on, "mall", c.was)
+			on.before = func(r *http.Request) {
+				if r.Method != http.MethodGet {
+					t.Errorf("%s %s is sent", r.Method, r.URL.Path)
+				}
+			}
+			got := command(t, append(c.args, "-n", "mall", "--kubeconfig", config)...)
+			if got.code != exitError || !strings.Contains(got.errOut, c.want) {
+				t.Errorf("it ends with %d and says %q, expected %q", got.code, got.errOut, c.want)
+			}
+		})
+	}
+}
+
+// A plan is written all at once, and never over another document.
+func TestAPlanTakesThePlaceOfNoOtherFile(t *testing.T) {
+	folder := t.TempDir()
+	migration := filepath.Join(folder, "migration.yaml")
+	if err := os.WriteFile(migration, []byte("kind: StatefulSetMigration\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for out, want := range map[string]string{migration: "which is no plan", folder: "it is a directory", "-": "use -o yaml"} {
+		got := command(t, "plan", "web", "--to-namespace", "new", "--out", out, "--kubeconfig", filepath.Join(folder, "none"))
+		if got.code != exitError || !strings.Contains(got.errOut, want) {
+			t.Errorf("--out %s: it ends with %d and says %q, expected %q", out, got.code, got.errOut, want)
 		}
 	}
 }

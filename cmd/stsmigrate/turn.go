@@ -73,6 +73,9 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 	if err := requests.Redirect(t.Plan, &trial, w.direction); err != nil {
 		return err
 	}
+	if err := trial.Assure(t.Plan, a.word); err != nil { // as the run does, which comes after the first write
+		return err
+	}
 	if a.dryRun == "client" || a.dryRun == "server" {
 		fmt.Fprint(a.Out, preview.RenderTurn(t.Plan, trial.Leg, trial.Done+1)+pauses(t.Plan, &trial))
 		if a.dryRun == "server" {

@@ -30,11 +30,21 @@ and with 6 after --timeout.`,
 			if err != nil {
 				return err
 			}
-			t, err := a.reach.Recorded(cmd.Context(), args[0])
-			if err != nil {
-				return err
+			ctx := cmd.Context()
+			if timeout > 0 {
+				var stop context.CancelFunc
+				ctx, stop = context.WithTimeout(ctx, timeout)
+				defer stop()
+				a.reach.Ended = ctx.Done()
 			}
-			return a.wait(cmd.Context(), t, want, timeout)
+			t, err := a.reach.Recorded(ctx, args[0])
+			if err == nil {
+				err = a.wait(ctx, t, want, timeout)
+			}
+			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, new(exitCode)) {
+				return exitCode{code: exitTimeout, message: fmt.Sprintf("plan %s: no answer within %s", args[0], timeout)}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringSliceVar(&want, "for", []string{"Moved"}, "the states to wait for: "+strings.Join(live.States(), ", "))
@@ -45,20 +55,15 @@ and with 6 after --timeout.`,
 
 // wait returns when the plan is in one of the states, or cannot get there without the user.
 func (a *app) wait(ctx context.Context, t *reach.Target, want []string, timeout time.Duration) error {
-	late := make(chan struct{})
-	if timeout > 0 {
-		timer := time.AfterFunc(timeout, func() { close(late) })
-		defer timer.Stop()
-	}
 	last, verdict := live.Status{View: &engine.View{State: "not read"}}, live.NotYet
-	err := a.source(t).Feed(ctx, late, a.complain).Follow(ctx, func(st live.Status) bool {
+	err := a.source(t).Feed(ctx, nil, a.complain).Follow(ctx, func(st live.Status) bool {
 		if st.View.State != last.View.State {
 			fmt.Fprintf(a.ErrOut, "%s  plan %s: %s\n", a.now().UTC().Format(time.RFC3339), t.Plan.Name, st.View.State)
 		}
 		last, verdict = st, live.Judge(want, st.View)
 		return verdict != live.NotYet
 	})
-	if err != nil && !errors.Is(err, live.ErrLeft) {
+	if err != nil && (last.View.State == "not read" || !errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		return err
 	}
 	if verdict == live.Reached {

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) eventsFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.events, "events", "", "print one line per event, also on a terminal: json (one object per line, docs/schemas/event.schema.json) or text")
+	program.Choice(cmd.Flags(), &a.events, "events", "print one line per event, also on a terminal: json (one object per line, docs/schemas/event.schema.json) or text", "json", "text")
 }
 
 // view begins to show a plan. warning is asked before the user leaves the view, and leave ends the command. The
@@ -32,7 +32,7 @@ func (a *app) view(ctx context.Context, t *reach.Target, warning string, leave f
 	}
 	s := &live.Show{Mode: mode, Plan: t.Plan, Out: a.stdout, Now: a.now}
 	err = s.Open(live.Terminal{In: in, Out: out, Env: os.Getenv, Now: a.now}, live.Actions{
-		Pause: func() error { return pause(ctx, t, a.now) }, Warning: warning, Leave: leave, Interrupt: a.interrupt,
+		Pause: func() error { return pause(ctx, t, a.now) }, Warning: warning, Leave: leave, Interrupt: a.signals.Raise,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -52,11 +52,13 @@ func (a *app) watchStatus(ctx context.Context, t *reach.Target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if a.output != "" {
+		show := a.show
 		last, err := a.source(t).Feed(ctx, nil, a.complain).Documents(ctx, func(v *engine.View) error {
 			if a.output == "json" {
 				return json.NewEncoder(a.Out).Encode(v) // one line
 			}
-			return a.show(statusOf(v))
+			defer func() { show = a.further }()
+			return show(statusOf(v))
 		})
 		if err != nil {
 			return err

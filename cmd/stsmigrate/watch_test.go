@@ -84,7 +84,7 @@ func TestWaitsThatCannotSucceed(t *testing.T) {
 	if got := command(t, "wait", "web", "--for", "movd", "--kubeconfig", "/nowhere"); !strings.Contains(got.errOut, "; did you mean Moved?") {
 		t.Errorf("%+v", got)
 	}
-	if got := command(t, "status", "web", "-w", "--events", "xml", "-n", "mall", "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, "--events xml: expected json or text") {
+	if got := command(t, "status", "web", "-w", "--events", "xml", "-n", "mall", "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, "--events\" flag: expected json or text") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,7 +4,9 @@ package plainyaml
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
@@ -17,8 +19,15 @@ const maxBytes = 2 << 20
 // ErrAliases is returned for a document whose aliases stand for too much.
 var ErrAliases = fmt.Errorf("its YAML aliases (*name) stand for more than %d MiB: write out what is meant", maxBytes>>20)
 
-// ToJSON returns a document as JSON. It refuses a key that is there twice, and aliases that stand for too much.
+// ErrDocuments is returned for a text with a second document, which would be ignored.
+var ErrDocuments = errors.New("it has more than one YAML document: keep only the first")
+
+// ToJSON returns a document as JSON. It refuses a key that is there twice, aliases that stand for too much, and a second
+// document.
 func ToJSON(document []byte) ([]byte, error) {
+	if bytes.Contains(document, []byte("\n---")) && further(document) {
+		return nil, ErrDocuments
+	}
 	if bytes.IndexByte(document, '*') >= 0 && bytes.IndexByte(document, '&') >= 0 { // an alias needs both
 		var tree yamlv3.Node
 		if err := yamlv3.Unmarshal(document, &tree); err != nil {
@@ -29,6 +38,21 @@ func ToJSON(document []byte) ([]byte, error) {
 		}
 	}
 	return yaml.YAMLToJSONStrict(document)
+}
+
+// further reports whether there is anything in the text after its first document that is not empty.
+func further(text []byte) bool {
+	all, found := yamlv3.NewDecoder(bytes.NewReader(text)), 0
+	for found < 2 {
+		var one yamlv3.Node // which follows no alias
+		if err := all.Decode(&one); err != nil {
+			return !errors.Is(err, io.EOF) && found > 0 // what is wrong with the first document is reported by the parser
+		}
+		if len(one.Content) > 0 && one.Content[0].Tag != "!!null" {
+			found++
+		}
+	}
+	return true
 }
 
 // Kind returns the kind of a document, or "".

@@ -17,6 +17,8 @@ func TestADocumentIsReadAsItStands(t *testing.T) {
 		"a: &x {b: 1}\nc: {<<: *x}\n":    `{"a":{"b":1},"c":{"b":1}}`,
 		"a: &x 1\nb: &y [*x]\nc: [*y]\n": `{"a":1,"b":[1],"c":[[1]]}`,
 		"":                               "null",
+		"---\na: 1\n---\n# no more\n":    `{"a":1}`,
+		"a: |\n  x\n  ---\n  y\nb: 2":    `{"a":"x\n---\ny\n","b":2}`,
 	} {
 		if got, err := ToJSON([]byte(text)); err != nil || string(got) != want {
 			t.Errorf("%q: %s (%v), expected %s", text, got, err, want)
@@ -28,6 +30,8 @@ func TestWhatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: &x [*x]\n":      "write out what is meant",
 		"a: &x {b: {*x }}":  "write out what is meant",
+		"a: 1\n---\nb: 2\n": "more than one YAML document",
+		"a: 1\n---\n[":      "more than one YAML document",
 		"a: 1\na: 2\n":      "already set",
 		"a: [\n":            "did not find",
 		"a: '&*\n":          "found unexpected end of stream",

@@ -34,7 +34,7 @@ func Wire(root *cobra.Command, r *reach.Flags, now func() time.Time) {
 	c.wire(root, flags)
 	for _, name := range keys(flags) {
 		if root.PersistentFlags().Lookup(name) != nil {
-			_ = root.RegisterFlagCompletionFunc(name, function(flags[name])) // each flag once
+			_ = root.RegisterFlagCompletionFunc(name, c.function(flags[name])) // each flag once
 		}
 	}
 }
@@ -47,11 +47,11 @@ type completer struct {
 func (c completer) wire(cmd *cobra.Command, flags map[string]source) {
 	_, argument, _ := strings.Cut(cmd.Use, " ")
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
-		cmd.ValidArgsFunction = firstOnly(c.argument(argument))
+		cmd.ValidArgsFunction = c.firstOnly(c.argument(argument))
 	}
 	for _, name := range keys(flags) {
 		if cmd.HasParent() && cmd.LocalNonPersistentFlags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, function(flags[name])) // each flag once
+			_ = cmd.RegisterFlagCompletionFunc(name, c.function(flags[name])) // each flag once
 		}
 	}
 	for _, below := range cmd.Commands() {
@@ -176,8 +176,8 @@ func words(all ...string) source {
 }
 
 // firstOnly completes the first argument and no other.
-func firstOnly(of source) cobra.CompletionFunc {
-	complete := function(of)
+func (c completer) firstOnly(of source) cobra.CompletionFunc {
+	complete := c.function(of)
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -187,10 +187,11 @@ func firstOnly(of source) cobra.CompletionFunc {
 }
 
 // function returns a completion as cobra calls it. In a list of words, the last one is completed.
-func function(of source) cobra.CompletionFunc {
+func (c completer) function(of source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), patience)
 		defer cancel()
+		c.reach.Ended = ctx.Done()
 		all, files := of(ctx)
 		before, last := "", begun
 		if k := strings.LastIndex(begun, ","); k >= 0 {

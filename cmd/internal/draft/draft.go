@@ -70,7 +70,7 @@ func (f *Flags) Check(dryRun, output string) error {
 	case f.Writes && output != "" && output != "wide":
 		return fmt.Errorf("--show-writes belongs to the text of a plan, and -o %s prints the plan itself, as apply reads it: leave one of them out", output)
 	}
-	return nil
+	return f.saveable()
 }
 
 // Ignorable returns an error if the findings of a check cannot be ignored that the user ignores.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
@@ -16,15 +17,22 @@ import (
 )
 
 // Serve is the process around a program that runs until it is stopped. It exits the process and never
-// returns.
-func Serve(c *cobra.Command) {
+// returns. After a signal the program has some patience to end by itself: a library may wait for a cluster that never
+// answers. A second signal ends it at once.
+func Serve(c *cobra.Command, patience time.Duration) {
 	// The garbage collector must know the container's memory limit, so that it stays below it and the kernel
 	// does not kill the process. Without a limit there is nothing to set. GOMEMLIMIT, if set, takes
 	// precedence. A fifth is left for memory outside the heap and for a late collection.
 	_, _ = memlimit.Set(memlimit.WithRatio(0.8), memlimit.WithProvider(memlimit.FromCgroup))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() {
+		stop()
+		time.AfterFunc(patience, func() {
+			fmt.Fprintf(os.Stderr, "error: the process has not ended within %s of the signal, and ends now\n", patience)
+			os.Exit(1)
+		})
+	})
 	code := Run(ctx, c, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
 	os.Exit(code)
 }
 

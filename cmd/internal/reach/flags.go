@@ -5,6 +5,8 @@ package reach
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -25,7 +27,9 @@ import (
 // Flags describes how the two clusters are reached: kubectl's flags twice.
 type Flags struct {
 	// Version is the version of the program. API servers log it.
-	Version             string
+	Version string
+	// Ended is closed when the command has ended.
+	Ended               <-chan struct{}
 	source, destination *genericclioptions.ConfigFlags
 	home                *genericclioptions.ConfigFlags
 	opened              []*End
@@ -65,7 +69,10 @@ type End struct {
 // Name returns what the user knows the cluster by: the context, or the server if there is none, as in a pod.
 func (e *End) Name() string {
 	if e.Context == "" {
-		return e.config.Host
+		if u, err := url.Parse(e.config.Host); err == nil {
+			return u.Redacted() // it may have a password in it
+		}
+		return "the server of the flags"
 	}
 	return "context " + e.Context
 }
@@ -108,6 +115,7 @@ func (r *Flags) open(flags *genericclioptions.ConfigFlags) (*End, error) {
 	// The user chose the server, so any address is accepted. The target of a redirect is not chosen by the
 	// user, and the credentials would be sent there too.
 	e.config = transport.Careful(e.config)
+	e.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discovery{next, r.Ended} })
 	if e.Client, err = clusters.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.Context, err)
 	}

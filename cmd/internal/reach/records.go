@@ -33,7 +33,7 @@ func (r *Flags) elsewhere(t *Target) *Target {
 	there := *t
 	there.Home = &End{Client: t.On[plans.Destination], Namespace: t.Plan.Destination.Namespace, Context: t.Plan.Destination.Context}
 	there.Store = records.NewStore(there.Home.Client, there.Home.Namespace, t.Plan.Name)
-	there.Flags = r.again(there.Home)
+	there.Flags = r.Again(there.Home)
 	return &there
 }
 

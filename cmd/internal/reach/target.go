@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -209,7 +210,7 @@ func (r *Flags) forPlan(ctx context.Context, p *plans.Plan, home *End) (*Target,
 		home = &there
 	}
 	t := newTarget(p, ends, home)
-	t.Lost, t.Flags = lost, r.again(home)
+	t.Lost, t.Flags = lost, r.Again(home)
 	return t, nil
 }
 
@@ -242,14 +243,20 @@ func (r *Flags) connect(ctx context.Context, p *plans.Plan, side plans.Side, fla
 	return e, nil
 }
 
-// again returns the flags with which a later command finds the plan.
-func (r *Flags) again(home *End) string {
+// Again returns the flags with which a later command finds what this one has found at home.
+func (r *Flags) Again(home *End) string {
 	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
-	switch {
-	case s == "" && d == "":
-		return fmt.Sprintf(" -n %s --context %s", home.Namespace, home.Context)
-	case s == d:
-		return fmt.Sprintf(" -n %s --context %s --kubeconfig %s", home.Namespace, home.Context, d)
+	if s == d || d == "" {
+		return program.Given("-n", home.Namespace, "--context", home.Context) + r.Kubeconfigs()
 	}
-	return fmt.Sprintf(" --kubeconfig %s --to-kubeconfig %s --to-context %s --to-namespace %s", s, d, home.Context, home.Namespace)
+	return r.Kubeconfigs() + program.Given("--to-context", home.Context, "--to-namespace", home.Namespace)
+}
+
+// Kubeconfigs returns the flags that name the kubeconfigs of both sides.
+func (r *Flags) Kubeconfigs() string {
+	s, d := *r.source.KubeConfig, *r.destination.KubeConfig
+	if s == d {
+		d = ""
+	}
+	return program.Given("--kubeconfig", s, "--to-kubeconfig", d)
 }

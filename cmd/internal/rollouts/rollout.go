@@ -4,6 +4,7 @@ package rollouts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,6 +29,10 @@ type Commands struct {
 	Confirm func(question string) error
 	// Typed connects to the cluster of the flags, and returns the set that the user has typed.
 	Typed func(typed string) (*reach.End, plans.Ref, error)
+	// Again returns the flags with which a later command finds a set of that cluster and namespace.
+	Again func(*reach.End) string
+	// Within ends the requests of Typed's client with a context, even those that have none.
+	Within func(ctx context.Context)
 	// DryRunFlag adds the flag --dry-run to a command, which sets DryRun.
 	DryRunFlag func(cmd *cobra.Command, known ...string)
 	DryRun     *string
@@ -74,7 +79,9 @@ func (c *Commands) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pause SET", Short: "Replace no pod for an update until it is resumed", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.steer(cmd.Context(), args[0], rollout.Rollout.Pause, "is paused: no pod is replaced for an update until `stsmigrate rollout resume "+args[0]+"`", "is paused already; nothing to do")
+			return c.steer(cmd.Context(), args[0], rollout.Rollout.Pause, func(flags string) string {
+				return "is paused: no pod is replaced for an update until `stsmigrate rollout resume " + args[0] + flags + "`"
+			}, "is paused already; nothing to do")
 		},
 	}
 	c.DryRunFlag(cmd, "none", "client", "server")
@@ -85,7 +92,7 @@ func (c *Commands) resume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resume SET", Short: "Resume an update that is paused", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.steer(cmd.Context(), args[0], rollout.Rollout.Resume, "continues its update", "is not paused; nothing to do")
+			return c.steer(cmd.Context(), args[0], rollout.Rollout.Resume, func(string) string { return "continues its update" }, "is not paused; nothing to do")
 		},
 	}
 	c.DryRunFlag(cmd, "none", "client", "server")
@@ -93,11 +100,12 @@ func (c *Commands) resume() *cobra.Command {
 }
 
 // steer pauses or resumes the update of a set, and prints the result.
-func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), done, before string) error {
-	r, _, err := c.rollout(typed)
+func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Rollout, context.Context) (bool, error), said func(flags string) string, before string) error {
+	r, at, err := c.rollout(typed)
 	if err != nil {
 		return err
 	}
+	done := said(c.Again(at))
 	if *c.DryRun == "client" {
 		return c.Confirm(fmt.Sprintf("%s would be changed: it %s.", r.Set.Set(), done))
 	}
@@ -116,7 +124,7 @@ func (c *Commands) restart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restart SET", Short: "Replace every pod, as an update does, with the same template", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, _, err := c.rollout(args[0])
+			r, at, err := c.rollout(args[0])
 			if err != nil {
 				return err
 			}
@@ -128,7 +136,7 @@ func (c *Commands) restart() *cobra.Command {
 			if err := r.Restart(cmd.Context(), c.Now()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s%s\n", r.Set.Set(), args[0], c.stored())
+			_, err = fmt.Fprintf(c.Out, "%s is restarted: its pods are replaced as its update strategy says. To watch it: stsmigrate rollout status %s%s%s\n", r.Set.Set(), args[0], c.Again(at), c.stored())
 			return err
 		},
 	}
@@ -147,11 +155,17 @@ func (c *Commands) status() *cobra.Command {
 pods are replaced by hand), and 1 after --timeout.`,
 		Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
+			if timeout > 0 {
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+			}
+			defer cancel()
+			c.Within(ctx)
 			r, at, err := c.rollout(args[0])
 			if err != nil {
 				return err
 			}
-			return c.watch(cmd.Context(), r, at, watch, timeout)
+			return c.watch(ctx, r, at, watch, timeout)
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "say it again whenever something changes, until it has come to its end")
@@ -161,14 +175,6 @@ pods are replaced by hand), and 1 after --timeout.`,
 
 // watch prints what has changed in an update until it is complete or stuck.
 func (c *Commands) watch(ctx context.Context, r rollout.Rollout, at *reach.End, watch bool, timeout time.Duration) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var late <-chan time.Time
-	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		late = timer.C
-	}
 	wake := clusters.NewChangeSignal()
 	if watch {
 		r.Watch(ctx, wake, at.Watches)
@@ -177,6 +183,8 @@ func (c *Commands) watch(ctx context.Context, r rollout.Rollout, at *reach.End, 
 	for {
 		now, err := r.Look(ctx)
 		switch {
+		case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return fmt.Errorf("the update of %s: no answer within %s", r.Set.Set(), timeout)
 		case err != nil:
 			return err
 		case now.Stuck != "":
@@ -192,9 +200,10 @@ func (c *Commands) watch(ctx context.Context, r rollout.Rollout, at *reach.End, 
 		}
 		select {
 		case <-wake.C():
-		case <-late:
-			return fmt.Errorf("the update of %s was not complete within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("the update of %s was not complete within %s: %s", r.Set.Set(), timeout, now.Waits[min(1, len(now.Waits)-1)])
+			}
 			return ctx.Err()
 		}
 	}

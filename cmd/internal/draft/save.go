@@ -1,0 +1,80 @@
+package draft
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
+)
+
+// saveable returns an error if the plan cannot be written to its file, or if it would take the place of another document,
+// such as the Migration that it is made from.
+func (f *Flags) saveable() error {
+	if f.Out == "-" {
+		return errors.New("--out -: expected a file; to print the plan, use -o yaml")
+	}
+	found, err := os.Stat(f.Out)
+	switch {
+	case f.Out == "" || errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("--out: %w", err)
+	case found.IsDir():
+		return fmt.Errorf("--out %s: it is a directory, expected a file", f.Out)
+	case !found.Mode().IsRegular() || found.Size() == 0:
+		return nil
+	}
+	raw, err := os.ReadFile(f.Out)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if kind, err := plainyaml.Kind(raw); err != nil || kind != plans.PlanKind {
+		return fmt.Errorf("--out %s: there is a file of that name which is no plan: nothing was written; give another name", f.Out)
+	}
+	return nil
+}
+
+// Save writes the plan to its file, if there is to be one: all of it or nothing, for the eyes of its owner.
+func (f *Flags) Save(p *plans.Plan) (err error) {
+	if f.Out == "" {
+		return nil
+	}
+	raw, err := plans.Encode(p)
+	if err == nil {
+		err = f.saveable() // which it was before the clusters were read
+	}
+	if err != nil {
+		return err
+	}
+	if found, err := os.Stat(f.Out); err == nil && !found.Mode().IsRegular() {
+		return saving(os.WriteFile(f.Out, raw, 0o600)) // a pipe
+	}
+	beside, err := os.CreateTemp(filepath.Dir(f.Out), "."+filepath.Base(f.Out)+".*")
+	if err != nil {
+		return saving(err)
+	}
+	_, err = beside.Write(raw)
+	if err = errors.Join(err, beside.Close()); err == nil {
+		err = os.Rename(beside.Name(), f.Out)
+	}
+	if err != nil {
+		return saving(errors.Join(err, os.Remove(beside.Name())))
+	}
+	return nil
+}
+
+func saving(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing the plan: %w", err)
+}
+
+// Next returns the command that carries out the plan in its file, with the flags that find its clusters.
+func (f *Flags) Next(found string) string {
+	return "stsmigrate apply " + program.Quoted(f.Out) + found
+}
