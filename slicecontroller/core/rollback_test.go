@@ -115,6 +115,45 @@ func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
 	}
 }
 
+// aWorkingUpdate returns a set of five that is in the middle of an update. Its pods exist for far longer than
+// the progress deadline, and have been ready ever since.
+func aWorkingUpdate(t *testing.T, pods string, change ...func(*Set)) *fixture {
+	t.Helper()
+	s := play(t, pods, append([]func(*Set){rollsBack, replicas(5)}, change...)...)
+	for _, p := range s.pods {
+		p.CreationTimestamp.Time = s.now.Add(-20 * time.Minute)
+	}
+	s.sync()
+	return s
+}
+
+// stops makes a pod stop being ready at this moment.
+func (s *fixture) stops(name string) {
+	s.is(name, "!")
+	s.pods[name].Status.Conditions[0].LastTransitionTime.Time = s.now
+}
+
+// A pod that has worked since its creation and is not ready for a moment neither halts an enforced update nor
+// rolls it back (ER-17): the deadline counts from when the pod stopped being ready.
+func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Set){"Rollback": enforced, "Halt": func(s *Set) { enforced(s); s.RollsBack = false }} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0o 1o 2o 3o 4", change)
+			s.stops("web-4")
+			if s.sync(); s.outcome.Halted || s.condition(Stalled) != "" || s.set.Status.Failed != "" {
+				t.Errorf("halted %t, Stalled %q, failed %q", s.outcome.Halted, s.condition(Stalled), s.set.Status.Failed)
+			}
+			if want := s.now.Add(time.Minute); s.outcome.Again.After(want) {
+				t.Errorf("it looks again at %s, expected no later than %s", s.outcome.Again, want)
+			}
+			s.now = s.now.Add(time.Minute)
+			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
+				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
+			}
+		})
+	}
+}
+
 // backAgain returns a set at rest after a rollback.
 func backAgain(t *testing.T) *fixture {
 	t.Helper()

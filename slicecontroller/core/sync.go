@@ -227,7 +227,7 @@ func (p *pass) again() time.Time {
 		}
 	}
 	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		sooner(p.hopelessAt(c)) // ER-17
+		sooner(p.hopelessAt(c.Pod)) // ER-17
 	}
 	if p.waits {
 		sooner(p.overdue())
