@@ -154,6 +154,51 @@ func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
 	}
 }
 
+// A deadline that has passed for another reason, here a protected pod, leaves an updated pod as much time as
+// ever: it may be not ready for a moment, be evicted and be recreated.
+func TestAPodThatIsGoneForAMomentIsNoFailureOfTheUpdate(t *testing.T) {
+	for name, happens := range map[string]func(*fixture){
+		"not ready":   func(s *fixture) { s.stops("web-4") },
+		"terminating": func(s *fixture) { s.is("web-4", "~") },
+		"gone":        func(s *fixture) { delete(s.pods, "web-4") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0! 1o 2o 3o 4", partition(1), parallel, unavailable("1"))
+			if s.after(2 * time.Minute); !strings.Contains(s.condition(Progressing), deadlineExceeded) || s.set.Status.Failed != "" {
+				t.Fatalf("%q, failed %q", s.condition(Progressing), s.set.Status.Failed)
+			}
+			happens(s)
+			for range 3 {
+				if s.sync(); s.set.Status.Failed != "" {
+					t.Fatalf("rolled back: %q", s.condition(RolledBack))
+				}
+				s.after(time.Second)
+			}
+			delete(s.pods, "web-4")
+			s.sync()
+			s.is("web-4", "?")
+			s.after(0)
+			s.after(time.Minute)
+			if want := s.pods["web-4"].CreationTimestamp.Add(time.Minute); !s.outcome.Again.Equal(want) || s.set.Status.Failed != "" {
+				t.Errorf("it looks again at %s, expected at %s; failed %q", s.outcome.Again, want, s.set.Status.Failed)
+			}
+			if s.after(time.Second); s.set.Status.Failed == "" {
+				t.Errorf("one that does not come back rolls nothing back: %q", s.condition(Progressing))
+			}
+		})
+	}
+}
+
+// A pod that cannot be created is a failure of the update.
+func TestAnUpdateWhosePodsAreRefusedGoesBack(t *testing.T) {
+	s := play(t, "0o 1o", rollsBack, image("broken"))
+	s.fails["+2"] = denied("web-2")
+	s.sync()
+	if s.after(time.Minute + time.Second); s.set.Status.Failed == "" {
+		t.Errorf("%q", s.condition(Progressing))
+	}
+}
+
 // backAgain returns a set at rest after a rollback.
 func backAgain(t *testing.T) *fixture {
 	t.Helper()
@@ -271,7 +316,7 @@ func TestTheWayBackHasItsTime(t *testing.T) {
 func TestTheDecisionIsStoredFirst(t *testing.T) {
 	s := play(t, "0o 1o 2?", rollsBack, image("broken"))
 	s.sync()
-	s.now, s.fails["status"] = s.now.Add(time.Minute), errDead
+	s.now, s.fails["status"] = s.now.Add(time.Minute+time.Second), errDead
 	for range 3 {
 		if did := s.sync(); did != "" || s.set.Status.Failed != "" {
 			t.Fatalf("%q", did)

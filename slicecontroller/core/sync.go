@@ -226,8 +226,8 @@ func (p *pass) again() time.Time {
 			first = at
 		}
 	}
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		sooner(p.hopelessAt(c.Pod)) // ER-17
+	for _, r := range p.decisive() {
+		sooner(p.hopelessAt(r.Pod)) // ER-17
 	}
 	if p.waits {
 		sooner(p.overdue())
@@ -239,4 +239,18 @@ func (p *pass) again() time.Time {
 		sooner(p.set.availableAt(r.Pod, p.world.Now))
 	}
 	return first
+}
+
+// decisive returns the pods that are not available, and that halt the update or roll it back if they stay so.
+func (p *pass) decisive() []replica {
+	var out []replica
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
+		out = append(out, *c)
+	}
+	for _, r := range p.living {
+		if p.set.RollsBack && p.mayFail(r) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
