@@ -115,7 +115,7 @@ func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
 }
 
 func (p *pass) say(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), cut(c.Message, maxMessageBytes)
+	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), Cut(c.Message, maxMessageBytes)
 	meta.SetStatusCondition(&p.status.Told, c)
 }
 
