@@ -223,6 +223,7 @@ func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
 	if err != nil {
 		return err
 	}
+	e.memory(e.key, e.object.GetUID()).lastWrite(e.now())
 	e.wrote(ctx, next, false)
 	return nil
 }

@@ -48,6 +48,8 @@ type memory struct {
 	// told are hashes of the last texts that are told once: the user decides how long and how many they are.
 	told   map[[sha256.Size]byte]bool
 	filled map[string]corev1.PodTemplateSpec // templates as the API server stores them, by their original JSON
+	// wrote is when the status of the set was last written.
+	wrote time.Time
 	// current means that the cached set was compared with the API server and had the same generation.
 	current bool
 }
@@ -68,6 +70,17 @@ func (m *memory) first(what string) bool {
 	}
 	m.told[key] = true
 	return true
+}
+
+// lastWrite records, unless now is zero, that the status of the set is written now. It returns when it was last
+// written.
+func (m *memory) lastWrite(now time.Time) time.Time {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if !now.IsZero() {
+		m.wrote = now
+	}
+	return m.wrote
 }
 
 // memory returns the memory of a set. That of a previous set of the same name is replaced.
@@ -131,6 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	w.Wrote = r.memory(q.NamespacedName, o.GetUID()).lastWrite(time.Time{})
 	untried := r.fillIn(ctx, do, w, template)
 	outcome, err := core.Sync(ctx, w, do)
 	r.gauges.observe(w, outcome)

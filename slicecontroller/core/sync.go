@@ -57,6 +57,8 @@ type pass struct {
 	// time.
 	refused      string
 	refusedUntil time.Time
+	// retried means that conditions quote an error, and that what failed is retried in any case.
+	retried bool
 }
 
 // replica is a pod and its ordinal.
