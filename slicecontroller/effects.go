@@ -223,6 +223,7 @@ func (e effects) WriteStatus(ctx context.Context, status core.Status) error {
 	if err != nil {
 		return err
 	}
+	e.memory(e.key, e.object.GetUID()).lastWrite(e.now())
 	e.wrote(ctx, next, false)
 	return nil
 }
@@ -232,6 +233,7 @@ func (e effects) Tell(about core.Event) {
 	if about.Once != "" && !e.memory(e.key, e.object.GetUID()).first(about.Reason+" "+about.Once) {
 		return
 	}
+	about.Message = core.Cut(about.Message, maxQuotedBytes) // it may quote the set or the API server at any length
 	tell(e.events, e.client.Scheme(), e.object, about)
 }
 

@@ -55,16 +55,25 @@ func (c *canary) is(key types.NamespacedName) bool {
 	return key.Name == c.name && key.Namespace == c.namespace
 }
 
+// rename gives the canary another name, and returns its former one.
+func (c *canary) rename(to string) (was string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	was, c.name = c.name, to
+	return was
+}
+
 // release creates the canary, and deletes those of processes that died.
 func (c *canary) release(ctx context.Context) (*appsv1.StatefulSet, error) {
 	if err := sweep(ctx, c.client, c.namespace); err != nil {
 		return nil, err
 	}
 	set := newCanary(c.namespace)
-	c.lock.Lock()
-	c.name = set.Name // BEFORE an event about it can arrive
-	c.lock.Unlock()
+	was := c.rename(set.Name) // BEFORE an event about it can arrive
 	if err := c.client.Create(ctx, set); err != nil {
+		if was != "" {
+			c.rename(was) // the retry has the name of the deleted canary
+		}
 		return nil, fmt.Errorf("creating a StatefulSet without replicas in namespace %s, to detect another controller (--guard=false skips this check): %w", c.namespace, err)
 	}
 	return set, nil

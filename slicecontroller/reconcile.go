@@ -2,6 +2,7 @@ package slicecontroller
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -42,21 +43,44 @@ type Reconciler struct {
 // memory is what is remembered of a set while the set exists. Only the number of
 // events and requests depends on it.
 type memory struct {
-	uid    types.UID
-	lock   sync.Mutex
-	told   map[string]bool
+	uid  types.UID
+	lock sync.Mutex
+	// told are hashes of the last texts that are told once: the user decides how long and how many they are.
+	told   map[[sha256.Size]byte]bool
 	filled map[string]corev1.PodTemplateSpec // templates as the API server stores them, by their original JSON
+	// wrote is when the status of the set was last written.
+	wrote time.Time
 	// current means that the cached set was compared with the API server and had the same generation.
 	current bool
 }
 
+// maxTold is how many texts of a set are remembered. After that many others, a text is told again.
+const maxTold = 1024
+
 // first reports whether the text what is new, and records it.
 func (m *memory) first(what string) bool {
+	key := sha256.Sum256([]byte(what))
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	was := m.told[what]
-	m.told[what] = true
-	return !was
+	if m.told[key] {
+		return false
+	}
+	if len(m.told) >= maxTold {
+		clear(m.told)
+	}
+	m.told[key] = true
+	return true
+}
+
+// lastWrite records, unless now is zero, that the status of the set is written now. It returns when it was last
+// written.
+func (m *memory) lastWrite(now time.Time) time.Time {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if !now.IsZero() {
+		m.wrote = now
+	}
+	return m.wrote
 }
 
 // memory returns the memory of a set. That of a previous set of the same name is replaced.
@@ -65,7 +89,7 @@ func (r *Reconciler) memory(key types.NamespacedName, uid types.UID) *memory {
 	defer r.lock.Unlock()
 	m := r.memories[key]
 	if m == nil || m.uid != uid {
-		m = &memory{uid: uid, told: map[string]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
+		m = &memory{uid: uid, told: map[[sha256.Size]byte]bool{}, filled: map[string]corev1.PodTemplateSpec{}}
 		r.memories[key] = m
 	}
 	return m
@@ -120,6 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	w.Wrote = r.memory(q.NamespacedName, o.GetUID()).lastWrite(time.Time{})
 	untried := r.fillIn(ctx, do, w, template)
 	outcome, err := core.Sync(ctx, w, do)
 	r.gauges.observe(w, outcome)

@@ -327,6 +327,45 @@ func TestTheCanaryIsKeptWhileTheProcessLeads(t *testing.T) {
 	}
 }
 
+// A deleted canary that cannot be recreated at once is recreated by a retry: without one, another controller
+// that starts later is not noticed (AM-6).
+func TestACanaryThatCannotBeRecreatedIsTriedAgain(t *testing.T) {
+	refused := errors.New("no")
+	var fails error
+	at := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if fails != nil {
+				return fails
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}).Build()
+	g := newRig(t)
+	g.canary, g.Reconciler.client = newGuard(at, "stsmigrate"), at
+	first, err := g.canary.release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := at.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	key := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(first)}
+	fails = refused
+	for range 2 {
+		if _, err := g.Reconcile(t.Context(), key); !errors.Is(err, refused) {
+			t.Fatalf("it is not tried again: %v", err)
+		}
+	}
+	fails = nil
+	if _, err := g.Reconcile(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	var list appsv1.StatefulSetList
+	if err := at.List(t.Context(), &list); err != nil || len(list.Items) != 1 || !g.canary.is(client.ObjectKeyFromObject(&list.Items[0])) {
+		t.Errorf("%d canaries, %v", len(list.Items), err)
+	}
+}
+
 // An eviction names the very pod that was seen. The client does not retry it, whatever the API server
 // suggests: a worker would be blocked meanwhile.
 func TestAnEvictionIsAskedForOnce(t *testing.T) {

@@ -39,12 +39,14 @@ func unfit(set *core.Set, unknown []string) *core.Fault {
 	}
 }
 
+// strange returns the message that fields are not known. The user chooses their names, at any length.
 func strange(unknown []string) string {
-	return "this release of the slice controller does not know " + strings.Join(unknown, ", ") + "; run the release that the set was written for, or remove those fields"
+	return "this release of the slice controller does not know " + core.Cut(strings.Join(unknown, ", "), maxNamedBytes) + "; run the release that the set was written for, or remove those fields"
 }
 
-// maxQuotedBytes is how many bytes of the API server's message a condition repeats.
-const maxQuotedBytes = 1024
+// maxQuotedBytes is how many bytes of the API server's message a condition repeats. maxNamedBytes is how many
+// bytes of the names of unknown fields it repeats, so that what to do about them is never cut off.
+const maxQuotedBytes, maxNamedBytes = 1024, 512
 
 // fillIn replaces the pod template of a set by the template as the API server would store it, if the API
 // server does not default the templates of the kind (RV-13). If that fails, the set gets the last usable
@@ -85,11 +87,7 @@ func invalid(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBa
 
 // refusal returns the fault for an error of the API server, in the words of the API server.
 func refusal(err error) *core.Fault {
-	said := err.Error()
-	if len(said) > maxQuotedBytes {
-		said = strings.ToValidUTF8(said[:maxQuotedBytes], "") + "..."
-	}
-	f := &core.Fault{Reason: "InvalidTemplate", Message: "no pod is replaced: " + said}
+	f := &core.Fault{Reason: "InvalidTemplate", Message: "no pod is replaced: " + core.Cut(err.Error(), maxQuotedBytes)}
 	if !invalid(err) {
 		f.Reason, f.Passing = "TemplateNotTried", !apierrors.IsForbidden(err)
 	}

@@ -3,6 +3,7 @@ package slicecontroller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
 // arrive shows the cache everything that the API server has.
@@ -102,6 +105,64 @@ func TestATemplateThatIsRefusedIsNotUsed(t *testing.T) {
 		_, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: web()})
 		if len(g.created) > 0 || (err != nil) != c.retried {
 			t.Errorf("%s: created %q, %v", name, g.created, err)
+		}
+	}
+}
+
+// Whoever may change a set decides what its faults are called: however many there are and however long they
+// are, little is remembered of them, and their events are short.
+func TestFaultsTakeLittleMemory(t *testing.T) {
+	g := newRig(t)
+	g.kind.undefaulted = true
+	size := func() (n int) {
+		for key := range g.memories[web()].told {
+			n += len(key)
+		}
+		return n
+	}
+	long := strings.Repeat("x", 500<<10)
+	tell := func(about core.Event) {
+		g.does(t).Tell(about)
+		for _, e := range g.told() {
+			if len(e) > 2*maxQuotedBytes {
+				t.Fatalf("an event of %d bytes", len(e))
+			}
+		}
+	}
+	for _, reason := range []string{"NotUnderstood", "OrphanOutOfRange"} {
+		tell(core.Event{Reason: reason, Message: long, Once: long})
+	}
+	do := g.does(t)
+	for k := range 10_000 {
+		do.Tell(core.Event{Reason: "InvalidTemplate", Once: fmt.Sprint(k)})
+		g.told()
+	}
+	if n := len(g.memories[web()].told); n > maxTold || size() > 64*maxTold {
+		t.Errorf("%d keys of %d bytes are remembered", n, size())
+	}
+	for _, where := range []string{"spec.", "spec.template.spec."} {
+		g.kind.unknown = func(client.Object) []string { return []string{where + long, where + "later"} }
+		g.pass(t)
+		told := strings.Join(g.told(), "\n")
+		if g.pass(t); len(g.told()) > 0 {
+			t.Errorf("%s: told again", where)
+		}
+		if len(told) > 2*maxQuotedBytes || !strings.Contains(told, "NotUnderstood") || !strings.Contains(told, "remove those fields") {
+			t.Errorf("%s: told %d bytes: %.100s", where, len(told), told)
+		}
+	}
+}
+
+// A fault is told once, and another one of the same kind is told as well.
+func TestAFaultIsToldOnce(t *testing.T) {
+	g := newRig(t)
+	for _, c := range []struct {
+		reason, once string
+		told         int
+	}{{"A", "x", 1}, {"A", "x", 0}, {"A", "y", 1}, {"B", "x", 1}, {"A", "", 1}, {"A", "", 1}, {"B", "x", 0}} {
+		g.does(t).Tell(core.Event{Reason: c.reason, Once: c.once})
+		if got := len(g.told()); got != c.told {
+			t.Errorf("%s %q: %d events, expected %d", c.reason, c.once, got, c.told)
 		}
 	}
 }

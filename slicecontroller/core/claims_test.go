@@ -227,6 +227,36 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	})
 }
 
+// A claim that is about to be deleted with its former pod is waited for, although the policy has become Retain
+// (CP-8).
+func TestAClaimOfAFormerPodIsWaitedForWhateverThePolicy(t *testing.T) {
+	for keeps, change := range map[string]func(*Set){"Retain": retains("RR"), "held": held} {
+		for how, order := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel} {
+			t.Run(keeps+", "+how, func(t *testing.T) {
+				s := play(t, "0 1", claims("data"), retains("DR"), conditioned, order)
+				c := s.set.newClaims(2)[0]
+				c.OwnerReferences = refs("Pod", "web-2", "former", nil)
+				s.store(c)
+				change(s.set)
+				if got := s.sync(); got != "" || s.err == nil { // nothing else may wake it once the claim is kept
+					t.Errorf("got %q, %v", got, s.err)
+				}
+				if got := s.condition(ClaimsNotKept); !strings.HasPrefix(got, "True UpdateRefused: claim data-web-2 cannot be kept: its owner Pod web-2 no longer exists") {
+					t.Errorf("the condition is %q", got)
+				}
+				s.claims[c.Name].DeletionTimestamp = &metav1.Time{Time: noon()}
+				if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "pvc data-web-2 is being deleted") {
+					t.Errorf("CP-3: got %q, %v", got, s.err)
+				}
+				delete(s.claims, c.Name)
+				if s.sync(); s.err != nil || s.pods["web-2"] == nil || s.claims[c.Name] == nil || s.condition(ClaimsNotKept) != "" {
+					t.Errorf("%v, the condition is %q", s.err, s.condition(ClaimsNotKept))
+				}
+			})
+		}
+	}
+}
+
 func refs(kind, name, uid string, controller *bool) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: controller}}
 }

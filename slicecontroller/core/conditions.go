@@ -115,7 +115,7 @@ func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
 }
 
 func (p *pass) say(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), cut(c.Message, maxMessageBytes)
+	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), Cut(c.Message, maxMessageBytes)
 	meta.SetStatusCondition(&p.status.Told, c)
 }
 
@@ -253,16 +253,22 @@ func (p *pass) stuck() bool {
 		return false
 	}
 	others := slices.ContainsFunc(p.living, p.due)
-	return others && (p.stage() == halted || broken(c.Pod) || !p.world.Now.Before(p.hopelessAt(c)))
+	return others && (p.stage() == halted || p.hopeless(c.Pod))
 }
 
 // hopelessAt returns the time from which a new pod that is not available counts as stuck: the deadline after
-// its creation or, if it is ready, after minReadySeconds will have passed.
-func (p *pass) hopelessAt(r *replica) time.Time {
-	if at := p.set.availableAt(r.Pod, p.world.Now); !at.IsZero() {
+// it stopped being ready, or after its creation if it never was ready. If it is ready, minReadySeconds come
+// first. A good pod that is not ready for a moment must not end the update, however old it is.
+func (p *pass) hopelessAt(pod *corev1.Pod) time.Time {
+	if at := p.set.availableAt(pod, p.world.Now); !at.IsZero() {
 		return at.Add(p.set.deadline())
 	}
-	return r.CreationTimestamp.Add(p.set.deadline())
+	return notReadySince(pod).Add(p.set.deadline())
+}
+
+// hopeless reports whether a pod that is not available will stay so.
+func (p *pass) hopeless(pod *corev1.Pod) bool {
+	return broken(pod) || !p.world.Now.Before(p.hopelessAt(pod))
 }
 
 // broken reports whether a pod has certainly failed, and is not just starting.

@@ -136,6 +136,7 @@ func TestToolsThatKnowNoKindUnderstandTheConditions(t *testing.T) {
 // that was started after the update.
 func TestAnEnforcedUpdateIsToldOnce(t *testing.T) {
 	s := play(t, "0o 1o 2o?", enforced, conditioned)
+	s.pods["web-2"].CreationTimestamp.Time = s.now.Add(-time.Hour)
 	events := func(reason string) int { return strings.Count(strings.Join(s.told, "\n"), " "+reason+" ") }
 	if s.expect("-2"); events("EnforcedRollingUpdateStarted") != 1 || !strings.HasSuffix(s.condition(UpdateStrategy), begun) {
 		t.Fatalf("told %q, %q", s.told, s.condition(UpdateStrategy))

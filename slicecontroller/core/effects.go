@@ -23,6 +23,8 @@ type World struct {
 	// Owned are the claims that name the set as an owner.
 	Owned []*corev1.PersistentVolumeClaim
 	Now   time.Time
+	// Wrote is when this process last wrote the status of the set; zero for never.
+	Wrote time.Time
 }
 
 // Object is any object of the API server.

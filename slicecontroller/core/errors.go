@@ -35,21 +35,21 @@ func brief(err error) string {
 		return all[0].Error()
 	}
 	more := fmt.Sprintf(", and %d more", len(all)-1)
-	return cut(all[0].Error(), maxMessageBytes-len(more)) + more
+	return Cut(all[0].Error(), maxMessageBytes-len(more)) + more
 }
 
 // maxMessageBytes is the maximum length of a condition's message. The API server refuses a status with a
 // message that is longer than 32 KiB.
 const maxMessageBytes = 1024
 
-// cut shortens a text to at most so many bytes, without splitting a character.
-func cut(text string, most int) string {
+// Cut shortens a text to at most so many bytes, without splitting a character.
+func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
 	const mark = "..."
 	end := most - len(mark)
-	for !utf8.RuneStart(text[end]) {
+	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return text[:end] + mark

@@ -52,7 +52,7 @@ func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 		p.refusedUntil = p.world.Now.Add(time.Duration(seconds) * time.Second)
 	}
 	if budget == "" {
-		budget = err.Error()
+		budget, p.retried = err.Error(), true
 	}
 	p.refused = fmt.Sprintf("pod %s is not evicted for the update: %s", pod.Name, budget)
 	p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: EvictionRefused, Related: pod, Once: string(pod.UID), Message: p.refused})

@@ -45,6 +45,9 @@ type fixture struct {
 	// afterwards fails without an effect.
 	dies int
 
+	// wrote is when the status was last written.
+	wrote time.Time
+
 	lock    sync.Mutex
 	did     []string // effects of the last pass
 	told    []string // events of the last pass
@@ -180,7 +183,7 @@ func (s *fixture) sync() string {
 	s.t.Helper()
 	s.did, s.told = nil, nil
 	w := World{
-		Set: s.set, Now: s.now, Claim: s.claim,
+		Set: s.set, Now: s.now, Wrote: s.wrote, Claim: s.claim,
 		Pods: sortedByName(s.pods), Revisions: sortedByName(s.revisions),
 	}
 	for _, c := range sortedByName(s.claims) {
@@ -438,7 +441,7 @@ func (s *fixture) WriteStatus(_ context.Context, status Status) error {
 	if s.dies > 0 && len(s.did) >= s.dies {
 		return errDead
 	}
-	s.set.Status = status
+	s.set.Status, s.wrote = status, s.now
 	return nil
 }
 

@@ -18,7 +18,7 @@ var ErrInvalid = errors.New("the set is invalid, and nothing is done until it is
 // released as soon as they are created, or end by themselves.
 func (s *Set) invalid() (reason, why string) {
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
-	has, restarts := labels.Set(s.Spec.Template.Labels), s.Spec.Template.Spec.RestartPolicy
+	has, restarts, deadline := labels.Set(s.Spec.Template.Labels), s.Spec.Template.Spec.RestartPolicy, s.Spec.Template.Spec.ActiveDeadlineSeconds
 	switch {
 	case err != nil:
 		return "InvalidSelector", fmt.Sprintf("spec.selector cannot be parsed: %v", err)
@@ -28,6 +28,8 @@ func (s *Set) invalid() (reason, why string) {
 		return "SelectorMismatch", fmt.Sprintf("spec.selector %s does not match the labels of spec.template, which are %s", selector, has)
 	case restarts != "" && restarts != corev1.RestartPolicyAlways:
 		return "UnsupportedRestartPolicy", fmt.Sprintf("spec.template.spec.restartPolicy is %s, and pods of a set must not end by themselves: it has to be Always", restarts)
+	case deadline != nil:
+		return "ActiveDeadline", fmt.Sprintf("spec.template.spec.activeDeadlineSeconds is %d: every pod would fail after that time and be recreated for ever; remove the field", *deadline)
 	}
 	return "", ""
 }

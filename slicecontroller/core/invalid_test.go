@@ -30,6 +30,7 @@ func TestInvalidSetsAreLeftAlone(t *testing.T) {
 			s.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
 		}},
 		{"VA-4 pods that may end", "UnsupportedRestartPolicy", "spec.template.spec.restartPolicy is Never", func(s *Set) { s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever }},
+		{"VA-4 pods that must end", "ActiveDeadline", "spec.template.spec.activeDeadlineSeconds is 60", func(s *Set) { s.Spec.Template.Spec.ActiveDeadlineSeconds = new(int64(60)) }},
 	} {
 		for _, policy := range []func(*Set){parallel, func(*Set) {}} {
 			t.Run(c.rule, func(t *testing.T) {

@@ -13,17 +13,30 @@ import (
 )
 
 // claimLeaving reports whether a claim of the pod is about to be deleted with a former pod that was scaled
-// away. The new pod must not get its volume (CP-8).
+// away. The new pod must not get its volume (CP-8). The policy may be Retain by now, but the garbage collector
+// decides by the reference.
 func (p *pass) claimLeaving(r replica) bool {
-	if whenScaled, _ := p.set.claimsGo(); !whenScaled {
-		return false
-	}
+	whenScaled, _ := p.set.claimsGo()
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
-		if c := p.world.Claim(p.set.claimName(t.Name, r.ordinal)); c != nil && slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return stranded(o, "Pod", r.Name, r.UID) }) {
+		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
+		if c == nil || !whenScaled && c.DeletionTimestamp != nil { // makeClaims reports the latter (CP-3)
+			continue
+		}
+		if at := slices.IndexFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return stranded(o, "Pod", r.Name, r.UID) }); at >= 0 {
+			if !whenScaled {
+				p.lost(c, c.OwnerReferences[at])
+			}
 			return true
 		}
 	}
 	return false
+}
+
+// lost notes that a claim that must be kept is about to be deleted with a former owner.
+func (p *pass) lost(c *corev1.PersistentVolumeClaim, former metav1.OwnerReference) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: its owner %s %s no longer exists, and the garbage collector must process the claim first", c.Name, former.Kind, former.Name))
 }
 
 // makeClaims creates the missing claims of a pod.
@@ -111,7 +124,7 @@ func (p *pass) ownClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r 
 // keepClaims removes the owners from claims that must outlive them (CP-5, CP-12, CP-14). It does so for all
 // claims of the set, whatever the state of their pods: the set may be deleted at any time. A claim that
 // cannot be changed delays nothing else.
-func (p *pass) keepClaims(ctx context.Context) error {
+func (p *pass) keepClaims(ctx context.Context) {
 	whenScaled, _ := p.set.claimsGo()
 	used := map[string]bool{}
 	for _, r := range slices.Concat(p.living, p.condemned) {
@@ -130,7 +143,6 @@ func (p *pass) keepClaims(ctx context.Context) error {
 			p.keepClaim(ctx, c, p.at(ordinal))
 		}
 	}
-	return errors.Join(p.unkept...)
 }
 
 // keepClaim removes the set and the pod from a claim's owners, unless the policy requires them.
@@ -144,8 +156,7 @@ func (p *pass) keepClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r
 	}
 	next, _ := p.set.reowned(c, r.Pod, false)
 	if next == nil {
-		former := p.set.former(c, r.Pod)
-		p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: its owner %s %s no longer exists, and the garbage collector must process the claim first", c.Name, former.Kind, former.Name))
+		p.lost(c, *p.set.former(c, r.Pod))
 		return
 	}
 	err := p.do.Update(ctx, next)

@@ -145,7 +145,7 @@ func (s *Set) foreignVolume(p *corev1.Pod, ordinal int32) string {
 // notReadySince returns when a pod stopped being ready, or when it was created if it never was ready.
 func notReadySince(p *corev1.Pod) time.Time {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue && c.LastTransitionTime.After(p.CreationTimestamp.Time) {
 			return c.LastTransitionTime.Time
 		}
 	}

@@ -35,9 +35,10 @@ func (s *Set) deadline() time.Duration {
 }
 
 // clock records when the set last made progress towards its spec, or began to differ from it. The time is in
-// the status, so that another process continues to count.
+// the status, so that another process continues to count. It is not recorded where it has no meaning: each pass
+// would write the status.
 func (p *pass) clock(waits string) {
-	if waits == "" || p.set.Paused || p.set.Fault != nil {
+	if waits == "" || p.set.Paused || p.set.Fault != nil || p.set.DeletionTimestamp != nil {
 		return
 	}
 	was, now := p.set.Status, p.status

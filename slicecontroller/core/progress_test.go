@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -88,6 +89,20 @@ func TestASetThatComesNoNearerIsTold(t *testing.T) {
 				t.Errorf("Stalled %q", s.condition(Stalled))
 			}
 		})
+	}
+}
+
+// A set that is being deleted has no deadline, so the time is not recorded: each pass would write the status.
+func TestADeletionWritesNoTime(t *testing.T) {
+	for name, protect := range map[string]func(*Set){"at once": func(*Set) {}, "held": func(s *Set) { s.Protected, s.Finalizers = true, []string{Protection} }} {
+		s := play(t, "0 1 2!", conditioned, within(time.Minute), deleting, protect)
+		s.after(0)
+		was := s.set.Status
+		for range 3 {
+			if s.after(time.Second); !equality.Semantic.DeepEqual(was, s.set.Status) {
+				t.Fatalf("%s: the status is written again, with the time %s after %s", name, s.set.Status.Progressed, was.Progressed)
+			}
+		}
 	}
 }
 

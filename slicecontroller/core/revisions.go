@@ -52,12 +52,8 @@ func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 // that replaces the template of the set (RV-1). The bytes are those that the built-in controller writes, so
 // that the set's controller can change without a new revision.
 func document(t corev1.PodTemplateSpec) ([]byte, error) {
-	raw, err := json.Marshal(t)
+	fields, err := plain(&t)
 	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
 	fields["$patch"] = "replace"
@@ -220,10 +216,59 @@ func (p *pass) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) 
 		return false, nil //nolint:nilerr // somebody's own revision, and not one of these pods
 	}
 	full, err := p.do.Default(ctx, *t)
-	if apierrors.IsInvalid(err) {
+	switch {
+	case apierrors.IsInvalid(err):
 		return false, nil
+	case apierrors.IsForbidden(err):
+		return false, p.unlessAnother(r, t, err)
 	}
 	return err == nil && equality.Semantic.DeepEqual(full, p.set.Spec.Template), err
+}
+
+// unlessAnother decides about the set's template where the API server refuses to fill in defaults: the namespace admits no
+// PodTemplates, and may never. A default only adds fields, so a template without a field or value of the
+// revision's is another one: unlessAnother returns nil. If fields were only added, they may be new defaults, and
+// it returns the refusal: a guess could restart all pods.
+func (p *pass) unlessAnother(r *appsv1.ControllerRevision, t *corev1.PodTemplateSpec, refused error) error {
+	was, err := plain(t)
+	if err != nil {
+		return err
+	}
+	now, err := plain(&p.set.Spec.Template)
+	if err != nil || !contains(now, was) {
+		return err
+	}
+	p.do.Tell(Event{
+		Type: corev1.EventTypeWarning, Reason: "TemplateNotTried", Once: strconv.FormatInt(p.set.Generation, 10),
+		Message: fmt.Sprintf("no pod is replaced: the template only adds fields to that of %s, and whether they are new defaults cannot be found out: %v", r.Name, refused),
+	})
+	return refused
+}
+
+// plain returns a pod template as the fields of its JSON.
+func plain(t *corev1.PodTemplateSpec) (fields map[string]any, err error) {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(raw, &fields)
+	return fields, err
+}
+
+// contains reports whether a JSON value has every field of another one, and the same lists and values.
+func contains(more, less any) bool {
+	switch l := less.(type) {
+	case map[string]any:
+		m, is := more.(map[string]any)
+		for key, value := range l {
+			is = is && contains(m[key], value)
+		}
+		return is
+	case []any:
+		m, is := more.([]any)
+		return is && slices.EqualFunc(m, l, contains)
+	}
+	return less == more
 }
 
 // truncate deletes the oldest revisions that no pod is of, down to the limit (RV-7). A negative limit keeps

@@ -84,6 +84,47 @@ func TestRevisionsAreResolved(t *testing.T) {
 	})
 }
 
+// A namespace may refuse PodTemplates, and so the defaults of a template. An update begins all the same, unless
+// the template may differ by new defaults alone.
+func TestAnUpdateBeginsWherePodTemplatesAreRefused(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("podtemplates"), "", errors.New("exceeded quota"))
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"another image":               func(s *corev1.PodSpec) { s.Containers[0].Image = "web:2" },
+		"another container":           func(s *corev1.PodSpec) { s.Containers = append(s.Containers, corev1.Container{Name: "log"}) },
+		"fewer containers":            func(s *corev1.PodSpec) { s.InitContainers = nil },
+		"a field, and one less":       func(s *corev1.PodSpec) { s.SchedulerName, s.HostNetwork = "another", false },
+		"a variable before the other": func(s *corev1.PodSpec) { s.Containers[0].Env = []corev1.EnvVar{{Name: "B"}, {Name: "A"}} },
+	} {
+		t.Run("RV-3d "+name, func(t *testing.T) {
+			s := play(t, "", func(s *Set) {
+				s.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "first"}}
+				s.Spec.Template.Spec.HostNetwork, s.Spec.Template.Spec.Containers[0].Env = true, []corev1.EnvVar{{Name: "A"}}
+			})
+			s.live()
+			s.fails["default"] = forbidden
+			change(&s.set.Spec.Template.Spec)
+			if got := s.live(); s.err != nil || len(got) == 0 || got[0] != "create revision 3 -2" || s.set.Status.CurrentRevision != s.set.Status.UpdateRevision {
+				t.Errorf("%q, %v, told %q", got, s.err, s.told)
+			}
+		})
+	}
+	t.Run("RV-3c what may be a new default restarts nothing", func(t *testing.T) {
+		s := play(t, "0 1 2")
+		s.set.Spec.Template.Spec.SchedulerName = "default-scheduler"
+		s.fails["default"] = forbidden
+		if got := s.sync(); got != "" || !errors.Is(s.err, forbidden) || len(s.told) != 1 || !strings.HasPrefix(s.told[0], "Warning TemplateNotTried no pod is replaced: ") {
+			t.Errorf("%q %v, told %q", got, s.err, s.told)
+		}
+		if s.sync(); len(s.told) > 0 {
+			t.Errorf("told again %q", s.told)
+		}
+		s.set.Generation++
+		if s.sync(); len(s.told) != 1 {
+			t.Errorf("told %q of another template", s.told)
+		}
+	})
+}
+
 func TestRevisionNamesThatAreTaken(t *testing.T) {
 	clash := func(s *fixture, change func(*appsv1.ControllerRevision)) {
 		reimaged(s, "web:2")

@@ -59,13 +59,25 @@ func (p *pass) wayBack(why string) string {
 	return fmt.Sprintf("the update to %s has failed%s: pods are of %s until the template changes", p.asked.Name, why, p.current.Name)
 }
 
-// toBlame reports whether a pod that the update has created, or will create, is unavailable. The update is
-// not to blame for an unavailable pod of the old revision.
+// toBlame reports whether a pod that the update has created, or will create, does not become available. The
+// update is not to blame for an unavailable pod of the old revision. The deadline may have passed for such a
+// pod: then a new pod that was just created, or is not ready for a moment, is no failure either.
 func (p *pass) toBlame() bool {
 	for o := range p.set.ordinals() {
-		if r := p.at(o); p.set.staged(o) && p.set.down(r.Pod, p.world.Now) && (!created(r.Pod) || !p.outdated(r)) {
+		switch r := p.at(o); {
+		case !p.set.staged(o):
+		case !created(r.Pod):
+			if p.made == 0 {
+				return true
+			}
+		case p.mayFail(r) && (terminating(r.Pod) || p.hopeless(r.Pod)):
 			return true
 		}
 	}
 	return false
+}
+
+// mayFail reports whether an existing pod is of the update and not available.
+func (p *pass) mayFail(r replica) bool {
+	return p.set.staged(r.ordinal) && !p.outdated(r) && p.set.down(r.Pod, p.world.Now)
 }

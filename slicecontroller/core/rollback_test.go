@@ -115,6 +115,90 @@ func TestAnUpdateThatHaltsGoesBack(t *testing.T) {
 	}
 }
 
+// aWorkingUpdate returns a set of five that is in the middle of an update. Its pods exist for far longer than
+// the progress deadline, and have been ready ever since.
+func aWorkingUpdate(t *testing.T, pods string, change ...func(*Set)) *fixture {
+	t.Helper()
+	s := play(t, pods, append([]func(*Set){rollsBack, replicas(5)}, change...)...)
+	for _, p := range s.pods {
+		p.CreationTimestamp.Time = s.now.Add(-20 * time.Minute)
+	}
+	s.sync()
+	return s
+}
+
+// stops makes a pod stop being ready at this moment.
+func (s *fixture) stops(name string) {
+	s.is(name, "!")
+	s.pods[name].Status.Conditions[0].LastTransitionTime.Time = s.now
+}
+
+// A pod that has worked since its creation and is not ready for a moment neither halts an enforced update nor
+// rolls it back (ER-17): the deadline counts from when the pod stopped being ready.
+func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Set){"Rollback": enforced, "Halt": func(s *Set) { enforced(s); s.RollsBack = false }} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0o 1o 2o 3o 4", change)
+			s.stops("web-4")
+			if s.sync(); s.outcome.Halted || s.condition(Stalled) != "" || s.set.Status.Failed != "" {
+				t.Errorf("halted %t, Stalled %q, failed %q", s.outcome.Halted, s.condition(Stalled), s.set.Status.Failed)
+			}
+			if want := s.now.Add(time.Minute); s.outcome.Again.After(want) {
+				t.Errorf("it looks again at %s, expected no later than %s", s.outcome.Again, want)
+			}
+			s.now = s.now.Add(time.Minute)
+			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
+				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
+			}
+		})
+	}
+}
+
+// A deadline that has passed for another reason, here a protected pod, leaves an updated pod as much time as
+// ever: it may be not ready for a moment, be evicted and be recreated.
+func TestAPodThatIsGoneForAMomentIsNoFailureOfTheUpdate(t *testing.T) {
+	for name, happens := range map[string]func(*fixture){
+		"not ready":   func(s *fixture) { s.stops("web-4") },
+		"terminating": func(s *fixture) { s.is("web-4", "~") },
+		"gone":        func(s *fixture) { delete(s.pods, "web-4") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0! 1o 2o 3o 4", partition(1), parallel, unavailable("1"))
+			if s.after(2 * time.Minute); !strings.Contains(s.condition(Progressing), deadlineExceeded) || s.set.Status.Failed != "" {
+				t.Fatalf("%q, failed %q", s.condition(Progressing), s.set.Status.Failed)
+			}
+			happens(s)
+			for range 3 {
+				if s.sync(); s.set.Status.Failed != "" {
+					t.Fatalf("rolled back: %q", s.condition(RolledBack))
+				}
+				s.after(time.Second)
+			}
+			delete(s.pods, "web-4")
+			s.sync()
+			s.is("web-4", "?")
+			s.after(0)
+			s.after(time.Minute)
+			if want := s.pods["web-4"].CreationTimestamp.Add(time.Minute); !s.outcome.Again.Equal(want) || s.set.Status.Failed != "" {
+				t.Errorf("it looks again at %s, expected at %s; failed %q", s.outcome.Again, want, s.set.Status.Failed)
+			}
+			if s.after(time.Second); s.set.Status.Failed == "" {
+				t.Errorf("one that does not come back rolls nothing back: %q", s.condition(Progressing))
+			}
+		})
+	}
+}
+
+// A pod that cannot be created is a failure of the update.
+func TestAnUpdateWhosePodsAreRefusedGoesBack(t *testing.T) {
+	s := play(t, "0o 1o", rollsBack, image("broken"))
+	s.fails["+2"] = denied("web-2")
+	s.sync()
+	if s.after(time.Minute + time.Second); s.set.Status.Failed == "" {
+		t.Errorf("%q", s.condition(Progressing))
+	}
+}
+
 // backAgain returns a set at rest after a rollback.
 func backAgain(t *testing.T) *fixture {
 	t.Helper()
@@ -232,7 +316,7 @@ func TestTheWayBackHasItsTime(t *testing.T) {
 func TestTheDecisionIsStoredFirst(t *testing.T) {
 	s := play(t, "0o 1o 2?", rollsBack, image("broken"))
 	s.sync()
-	s.now, s.fails["status"] = s.now.Add(time.Minute), errDead
+	s.now, s.fails["status"] = s.now.Add(time.Minute+time.Second), errDead
 	for range 3 {
 		if did := s.sync(); did != "" || s.set.Status.Failed != "" {
 			t.Fatalf("%q", did)

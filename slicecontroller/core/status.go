@@ -3,9 +3,11 @@ package core
 import (
 	"context"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // count counts the pods as they were read (ST-1). Pods that this pass creates do not count. Terminating pods
@@ -57,6 +59,7 @@ func (p *pass) complete() {
 // supersede it at once.
 func (p *pass) writeStatus(ctx context.Context, failed error) error {
 	p.complete()
+	p.retried = p.retried || failed != nil
 	if failed == nil && p.superseded() {
 		return nil
 	}
@@ -85,8 +88,31 @@ func withoutNumbers(s Status) Status {
 }
 
 func (p *pass) write(ctx context.Context) error {
-	if equality.Semantic.DeepEqual(p.set.Status, p.status) {
+	if equality.Semantic.DeepEqual(p.set.Status, p.status) || p.reworded() {
 		return nil
 	}
 	return p.do.WriteStatus(ctx, p.status)
+}
+
+// rewordAfter is for how long an error keeps the words in which it was written.
+const rewordAfter = time.Minute
+
+// reworded reports whether the status differs from the stored one only in the words of an error, which may name
+// another request or connection at each attempt, and has been written a short while ago. Its own status wakes a
+// set at once: written at each attempt, it would defeat the back-off between the attempts.
+func (p *pass) reworded() bool {
+	return (p.retried || p.set.Fault != nil) && p.world.Now.Before(p.world.Wrote.Add(rewordAfter)) &&
+		equality.Semantic.DeepEqual(withoutWords(p.set.Status), withoutWords(p.status))
+}
+
+// withoutWords returns a status without the messages that quote errors, and without the two conditions that
+// follow from the kind of the error: it may change from attempt to attempt, too.
+func withoutWords(s Status) Status {
+	s.Told = slices.DeleteFunc(slices.Clone(s.Told), func(c metav1.Condition) bool { return c.Type == Reconciling || c.Type == Stalled })
+	for k := range s.Told {
+		if slices.Contains([]string{Progressing, ClaimsNotKept, ClaimsOutdated, EvictionRefused}, s.Told[k].Type) {
+			s.Told[k].Message = ""
+		}
+	}
+	return s
 }

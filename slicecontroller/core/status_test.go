@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -223,5 +225,91 @@ func TestAReasonIsNamedWhenItLasts(t *testing.T) {
 	s = play(t, "0 1 2?")
 	if s.expect(""); !s.outcome.Again.IsZero() {
 		t.Errorf("a StatefulSet is looked at again at %s, and has no condition", s.outcome.Again)
+	}
+}
+
+// An error may have other words at each attempt, such as the number of a request. Each write of the status wakes
+// the set at once, so a status that follows the words would turn the back-off into a loop.
+func TestAFailureInOtherWordsIsWrittenOnceAMinute(t *testing.T) {
+	for name, c := range map[string]struct {
+		set      []func(*Set)
+		fails    func(s *fixture, attempt int)
+		at, pods string
+	}{
+		"a creation": {is(conditioned), func(s *fixture, n int) {
+			s.fails["+2"] = apierrors.NewForbidden(corev1.Resource("pods"), "web-2", fmt.Errorf("attempt %d", n))
+		}, Progressing, "0 1"},
+		"a creation, by turns for good and for now": {is(conditioned), func(s *fixture, n int) {
+			s.fails["+2"] = fmt.Errorf("attempt %d", n)
+			if n%2 == 0 {
+				s.fails["+2"] = apierrors.NewForbidden(corev1.Resource("pods"), "web-2", s.fails["+2"])
+			}
+		}, Progressing, "0 1"},
+		"a claim that is kept": {is(conditioned, claims("data"), retains("RD")), func(s *fixture, n int) {
+			held(s.set)
+			s.fails["update data-web-0"] = fmt.Errorf("attempt %d", n)
+		}, ClaimsNotKept, "0 1 2"},
+		"an eviction that a webhook puts off": {is(conditioned, traits(func(t *Traits) { t.Evicts = true })), func(s *fixture, n int) {
+			s.fails["evict 2"] = apierrors.NewTooManyRequests(fmt.Sprintf("attempt %d", n), 1)
+		}, EvictionRefused, "0o 1o 2o"},
+		"a template": {is(conditioned), func(s *fixture, n int) {
+			s.set.Fault = &Fault{Reason: "TemplateNotTried", Message: fmt.Sprintf("attempt %d", n), Passing: true}
+		}, Progressing, "0o 1o 2"},
+		"a template of a set without revisions": {is(conditioned), func(s *fixture, n int) {
+			clear(s.revisions)
+			s.set.Fault = &Fault{Reason: "TemplateNotTried", Message: fmt.Sprintf("attempt %d", n)}
+		}, Progressing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, c.pods, c.set...)
+			writes := 0
+			for n := range 200 {
+				was := s.set.Status
+				c.fails(s, n)
+				if s.sync(); !equality.Semantic.DeepEqual(was, s.set.Status) {
+					writes++
+				}
+				s.now = s.now.Add(time.Second)
+			}
+			if writes < 3 || writes > 5 {
+				t.Errorf("%d writes in 200 seconds", writes)
+			}
+			if got := s.condition(c.at); !strings.Contains(got, "attempt 18") {
+				t.Errorf("the last words are %q", got)
+			}
+		})
+	}
+}
+
+// What has changed besides the words of an error is written at once.
+func TestWhatIsMoreThanWordsIsWrittenAtOnce(t *testing.T) {
+	halting := play(t, "0o 1o 2?", enforced, conditioned, claims("data"), retains("RD"))
+	held(halting.set)
+	halting.fails["update data-web-0"] = errors.New("no")
+	halting.sync()
+	halting.is("web-2", "x")
+	if halting.sync(); !halting.outcome.Halted {
+		t.Error("it has not halted")
+	}
+	if halting.sync(); halting.outcome.Halted {
+		t.Error("it has halted again")
+	}
+	s := play(t, "0 1 2?", parallel, conditioned, replicas(4))
+	s.fails["+3"] = errors.New("no")
+	s.sync()
+	for _, c := range []struct {
+		name    string
+		happens func()
+	}{
+		{"a number", func() { s.is("web-2", "") }},
+		{"a generation", func() { s.set.Generation++ }},
+		{"a condition", func() { partition(9)(s.set) }},
+		{"the end of the failure", func() { delete(s.fails, "+3") }},
+	} {
+		was := s.set.Status
+		c.happens()
+		if s.sync(); equality.Semantic.DeepEqual(was, s.set.Status) {
+			t.Errorf("%s is not written", c.name)
+		}
 	}
 }

@@ -43,7 +43,7 @@ type pass struct {
 	lock     sync.Mutex
 	made     int // how many pods were created in this pass
 	// kept are the claims whose owners this pass removed so that they outlive the set, as they are now.
-	// unkept are the errors of the claims for which that failed.
+	// unkept are the errors of the claims for which that failed, or which are deleted with a former owner.
 	kept     map[string]*corev1.PersistentVolumeClaim
 	unkept   []error
 	conflict string // the message that another owner's pod has the name of one of ours
@@ -57,6 +57,8 @@ type pass struct {
 	// time.
 	refused      string
 	refusedUntil time.Time
+	// retried means that conditions quote an error, and that what failed is retried in any case.
+	retried bool
 }
 
 // replica is a pod and its ordinal.
@@ -115,18 +117,18 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 // early does not delay the deletion of condemned pods (ER-12), and without an order a full quota does not
 // either (PA-3).
 func (p *pass) act(ctx context.Context) error {
-	kept := p.keepClaims(ctx)
+	p.keepClaims(ctx)
 	up, err := p.scaleUp(ctx)
 	made := up == acted && err == nil
 	if p.set.ordered() && (up != settled || err != nil) && (made || !p.enforced()) {
-		return errors.Join(kept, err)
+		return errors.Join(errors.Join(p.unkept...), err)
 	}
 	down, failed := p.scaleDown(ctx, p.spare(err))
 	err = errors.Join(err, failed)
 	if err == nil && !p.astray() && (!p.set.ordered() || up == settled && down == settled) {
 		err = p.update(ctx)
 	}
-	return errors.Join(kept, err)
+	return errors.Join(errors.Join(p.unkept...), err)
 }
 
 // astray reports whether the target revision is not that of the set's template. Then no pod is replaced.
@@ -226,8 +228,8 @@ func (p *pass) again() time.Time {
 			first = at
 		}
 	}
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		sooner(p.hopelessAt(c)) // ER-17
+	for _, r := range p.decisive() {
+		sooner(p.hopelessAt(r.Pod)) // ER-17
 	}
 	if p.waits {
 		sooner(p.overdue())
@@ -239,4 +241,18 @@ func (p *pass) again() time.Time {
 		sooner(p.set.availableAt(r.Pod, p.world.Now))
 	}
 	return first
+}
+
+// decisive returns the pods that are not available, and that halt the update or roll it back if they stay so.
+func (p *pass) decisive() []replica {
+	var out []replica
+	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
+		out = append(out, *c)
+	}
+	for _, r := range p.living {
+		if p.set.RollsBack && p.mayFail(r) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
