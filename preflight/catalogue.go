@@ -246,7 +246,7 @@ func networkChecks() []row {
 		},
 		{
 			name: "service", worst: check.Warn, ignorable: true, run: pods.Service,
-			about:  "the governing Service is headless and publishes not-ready pods alike on both sides",
+			about:  "the governing Service is headless, and publishes not-ready pods and the IP families alike on both sides",
 			remedy: "make the two Services equal",
 		},
 		{

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -240,9 +241,50 @@ func TestACopyHasOnlyWhatAUserWrote(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "password", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "the value", plans.StampAnnotation: "web-xyz/1/1", "mine": "yes"}},
 		Data:       map[string][]byte{"password": []byte("x")},
 	}
-	got := replica(secret, "mall")
-	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(secret, got) {
+	got := Replica(&plans.Plan{Destination: plans.Ref{Namespace: "mall"}}, secret)
+	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(&plans.Plan{}, secret, got) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Within one cluster a copied Service has the IP families of its original, or pods would find one another by another
+// family. Another cluster may not have them, and would refuse the Service: there only the wish for both is kept.
+func TestACopiedServiceKeepsItsFamilies(t *testing.T) {
+	v4, v6 := corev1.IPv4Protocol, corev1.IPv6Protocol
+	single, prefer, both := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+	with := func(policy *corev1.IPFamilyPolicy, families ...corev1.IPFamily) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}, IPFamilyPolicy: policy, IPFamilies: families,
+		}}
+	}
+	within, between := &plans.Plan{}, &plans.Plan{Destination: plans.Ref{Cluster: "another"}}
+	for name, c := range map[string]struct {
+		from *corev1.Service
+		wish *corev1.IPFamilyPolicy // between clusters
+	}{
+		"the other family":           {with(&single, v6), nil},
+		"the usual family":           {with(&single, v4), nil},
+		"both, if they are there":    {with(&prefer, v4, v6), &prefer},
+		"both, the other one first":  {with(&prefer, v6, v4), &prefer},
+		"both, or no Service at all": {with(&both, v4, v6), &prefer},
+		"an ExternalName":            {with(nil), nil},
+	} {
+		near, ok := Replica(within, c.from).(*corev1.Service)
+		if !ok || !equality.Semantic.DeepEqual(near.Spec.IPFamilies, c.from.Spec.IPFamilies) || !equality.Semantic.DeepEqual(near.Spec.IPFamilyPolicy, c.from.Spec.IPFamilyPolicy) {
+			t.Errorf("%s, in one cluster: %+v", name, near.Spec)
+		}
+		far, ok := Replica(between, c.from).(*corev1.Service)
+		if !ok || far.Spec.IPFamilies != nil || !equality.Semantic.DeepEqual(far.Spec.IPFamilyPolicy, c.wish) {
+			t.Errorf("%s, in another cluster: %+v", name, far.Spec)
+		}
+		if !Same(within, c.from, near) || !Same(between, c.from, far) {
+			t.Errorf("%s: a copy differs from its original", name)
+		}
+	}
+	for name, other := range map[string]*corev1.Service{"one family less": with(&prefer, v6), "another first": with(&prefer, v4, v6), "another policy": with(&both, v6, v4)} {
+		if Same(within, with(&prefer, v6, v4), other) || !Same(between, with(&prefer, v6, v4), other) {
+			t.Errorf("%s: expected that it differs in one cluster, and not in another", name)
+		}
 	}
 }
 
