@@ -368,8 +368,8 @@ func ownershipChecks() []row {
 		},
 		{
 			name: "argocd", worst: check.Fail, wave: standing, run: owners.Argocd,
-			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves",
-			remedy: "turn automated sync off, or ignoreDifferences with RespectIgnoreDifferences=true",
+			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves; none prunes the copies",
+			remedy: "turn automated sync off, or its prune, together with ignoreDifferences and RespectIgnoreDifferences=true",
 		},
 		{
 			name: "flux", worst: check.Fail, wave: standing, run: owners.Flux,
