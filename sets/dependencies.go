@@ -128,8 +128,8 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 	return out
 }
 
-// Uncopy removes our stamps from the copies, or deletes the copies after an abort. It leaves
-// unchanged what we did not create.
+// Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
+// workload uses. It leaves unchanged what we did not create.
 func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
@@ -142,12 +142,20 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 		if why := m.Stamp.Barred(have); why != "" {
 			return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", d, why)), nil
 		}
+		what := fmt.Sprintf("destination: take our mark off %s", d)
 		if m.To() == plans.Source {
-			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+			used, err := w.usedElsewhere(ctx)
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			if used[bare(d)] == "" {
+				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+			}
+			what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, used[bare(d)])
 		}
 		next, _ := have.DeepCopyObject().(client.Object)
 		plans.Unmark(next)
-		return plans.Write(fmt.Sprintf("destination: take our mark off %s", d), plans.Undo{},
+		return plans.Write(what, plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
 	}
 	return plans.Done(), nil
