@@ -1,11 +1,13 @@
 package deploy
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/strvals"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -84,6 +86,35 @@ func TestTheAccountCanHaveAnotherName(t *testing.T) {
 		for _, account := range []string{`\"system:serviceaccount:stsmigrate:mover\"`, `\"system:serviceaccount:other:orchestrator\"`} {
 			if err != nil || !strings.Contains(string(raw), account) {
 				t.Errorf("policy %s does not name %s", name, account)
+			}
+		}
+	}
+}
+
+// Accounts of Kubernetes keep their plans in their own namespaces. Other users of the value have no namespace: a part
+// of their name must not become one.
+func TestOnlyAccountsOfKubernetesNameAHome(t *testing.T) {
+	for _, c := range []struct {
+		accounts string
+		want     []string
+	}{
+		{"{alice}", []string{"stsmigrate"}},
+		{"{orchestrator-east}", []string{"stsmigrate"}},
+		{"{oidc:bob}", []string{"stsmigrate"}},
+		{"{arn:aws:iam::123:role/x}", []string{"stsmigrate"}},
+		{"{oidc:system:serviceaccount:other:orchestrator}", []string{"stsmigrate"}},
+		{"{system:serviceaccount:other}", []string{"stsmigrate"}},
+		{"{alice,system:serviceaccount:other:orchestrator,system:serviceaccount:other:second}", []string{"stsmigrate", "other"}},
+	} {
+		all := with(t, "policies.accounts="+c.accounts)
+		for _, name := range []string{"stsmigrate-records", "stsmigrate-migrations"} {
+			of := into[admissionv1.ValidatingAdmissionPolicy](t, find(t, all, "ValidatingAdmissionPolicy", name))
+			if homes := of.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values; !slices.Equal(homes, c.want) {
+				t.Errorf("%s, with accounts %s, is for the namespaces %v, expected %v", name, c.accounts, homes, c.want)
+			}
+			user := strings.Trim(strings.Split(c.accounts, ",")[0], "{}")
+			if raw, err := json.Marshal(of.Spec); err != nil || !strings.Contains(string(raw), `\"`+user+`\"`) {
+				t.Errorf("%s does not name %s", name, user)
 			}
 		}
 	}

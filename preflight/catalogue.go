@@ -246,7 +246,7 @@ func networkChecks() []row {
 		},
 		{
 			name: "service", worst: check.Warn, ignorable: true, run: pods.Service,
-			about:  "the governing Service is headless and publishes not-ready pods alike on both sides",
+			about:  "the governing Service is headless, and publishes not-ready pods and the IP families alike on both sides",
 			remedy: "make the two Services equal",
 		},
 		{
@@ -368,8 +368,8 @@ func ownershipChecks() []row {
 		},
 		{
 			name: "argocd", worst: check.Fail, wave: standing, run: owners.Argocd,
-			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves",
-			remedy: "turn automated sync off, or ignoreDifferences with RespectIgnoreDifferences=true",
+			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves; none prunes the copies",
+			remedy: "turn automated sync off, or its prune, together with ignoreDifferences and RespectIgnoreDifferences=true",
 		},
 		{
 			name: "flux", worst: check.Fail, wave: standing, run: owners.Flux,

@@ -15,10 +15,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// replica returns the object for the destination: what a user wrote, and nothing of what the
+// Replica returns the object for the destination: what a user wrote, and nothing of what the
 // source's control plane added.
-func replica(o client.Object, namespace string) client.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels(), Annotations: map[string]string{}}
+func Replica(p *plans.Plan, o client.Object) client.Object {
+	meta := metav1.ObjectMeta{Namespace: p.Destination.Namespace, Name: o.GetName(), Labels: o.GetLabels(), Annotations: map[string]string{}}
 	for k, v := range o.GetAnnotations() {
 		// The last-applied annotation would carry a Secret's values in the clear.
 		if k != "kubectl.kubernetes.io/last-applied-configuration" && k != plans.StampAnnotation {
@@ -33,19 +33,28 @@ func replica(o client.Object, namespace string) client.Object {
 	case *corev1.ServiceAccount:
 		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: o.ImagePullSecrets, AutomountServiceAccountToken: o.AutomountServiceAccountToken}
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: meta, Spec: service(o.Spec)}
+		next := &corev1.Service{ObjectMeta: meta, Spec: service(p, o.Spec)}
+		if policy := o.Spec.IPFamilyPolicy; !p.OneCluster() && policy != nil && *policy != corev1.IPFamilyPolicySingleStack {
+			both := corev1.IPFamilyPolicyPreferDualStack // a cluster with one family would refuse RequireDualStack
+			next.Spec.IPFamilyPolicy = &both
+		}
+		return next
 	}
 	return nil
 }
 
 // service keeps what a user decides about a Service. Addresses and node ports belong to the
-// cluster that assigned them.
-func service(s corev1.ServiceSpec) corev1.ServiceSpec {
+// cluster that assigned them. So do the IP families, which another cluster may not have. Within one cluster they stay:
+// the API server would choose the first family of the cluster, and pods would find one another by another one.
+func service(p *plans.Plan, s corev1.ServiceSpec) corev1.ServiceSpec {
 	out := *s.DeepCopy()
 	if out.ClusterIP != corev1.ClusterIPNone {
 		out.ClusterIP = ""
 	}
-	out.ClusterIPs, out.IPFamilies, out.IPFamilyPolicy = nil, nil, nil
+	out.ClusterIPs = nil
+	if !p.OneCluster() {
+		out.IPFamilies, out.IPFamilyPolicy = nil, nil
+	}
 	out.LoadBalancerIP, out.HealthCheckNodePort = "", 0
 	for i := range out.Ports {
 		out.Ports[i].NodePort = 0
@@ -53,8 +62,8 @@ func service(s corev1.ServiceSpec) corev1.ServiceSpec {
 	return out
 }
 
-// Same reports whether two dependencies are equivalent for a pod.
-func Same(a, b client.Object) bool {
+// Same reports whether two dependencies of a plan are equivalent for a pod.
+func Same(p *plans.Plan, a, b client.Object) bool {
 	switch a := a.(type) {
 	case *corev1.ConfigMap:
 		b, ok := b.(*corev1.ConfigMap)
@@ -68,7 +77,7 @@ func Same(a, b client.Object) bool {
 			equality.Semantic.DeepEqual(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken)
 	case *corev1.Service:
 		b, ok := b.(*corev1.Service)
-		return ok && equality.Semantic.DeepEqual(service(a.Spec), service(b.Spec))
+		return ok && equality.Semantic.DeepEqual(service(p, a.Spec), service(p, b.Spec))
 	}
 	return false
 }
@@ -91,7 +100,7 @@ func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observati
 			return plans.Observation{}, err
 		}
 		if have == nil {
-			next := replica(from, w.Plan.Destination.Namespace)
+			next := Replica(w.Plan, from)
 			if account, ok := next.(*corev1.ServiceAccount); ok {
 				account.Secrets = w.mountable(from)
 			}
@@ -101,7 +110,7 @@ func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observati
 					return writes.Copy(ctx, w.On[plans.Source], from, w.On[plans.Destination], next)
 				}), nil
 		}
-		if !m.Stamp.Mine(have) && !Same(from, have) {
+		if !m.Stamp.Mine(have) && !Same(w.Plan, from, have) {
 			return plans.Stop(reasons.DependencyDiffers, fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
 		}
 	}
@@ -119,8 +128,8 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 	return out
 }
 
-// Uncopy removes our stamps from the copies, or deletes the copies after an abort. It leaves
-// unchanged what we did not create.
+// Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
+// workload uses. It leaves unchanged what we did not create.
 func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
@@ -133,12 +142,20 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 		if why := m.Stamp.Barred(have); why != "" {
 			return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", d, why)), nil
 		}
+		what := fmt.Sprintf("destination: take our mark off %s", d)
 		if m.To() == plans.Source {
-			return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+			used, err := w.usedElsewhere(ctx)
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			if used[bare(d)] == "" {
+				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+			}
+			what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, used[bare(d)])
 		}
 		next, _ := have.DeepCopyObject().(client.Object)
 		plans.Unmark(next)
-		return plans.Write(fmt.Sprintf("destination: take our mark off %s", d), plans.Undo{},
+		return plans.Write(what, plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
 	}
 	return plans.Done(), nil

@@ -1,13 +1,20 @@
 package sets
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // whole returns the scene of a step of the whole plan.
@@ -233,6 +240,81 @@ func TestOnlyCopiesAreRemoved(t *testing.T) {
 	}
 }
 
+// A copy that another workload of the namespace uses by now stays after an abort, without the mark: its pods would
+// lose their account, and those that start anew their Secrets (S12).
+func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
+	regcred := []corev1.LocalObjectReference{{Name: "regcred"}}
+	uses := func(namespace, name string, spec corev1.PodSpec) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+	}
+	idle := planstest.Set(0, 0)
+	idle.Namespace, idle.Name, idle.Spec.ServiceName = "mall", "db", "peers"
+	idle.Spec.Template.Spec = corev1.PodSpec{ServiceAccountName: "app"}
+	const gone, kept = "destination: delete %, which the migration copied", "destination: keep %, which @ uses too, and take our mark off"
+	for name, c := range map[string]struct {
+		other client.Object
+		kind  string
+		name  string
+		want  string
+		by    string
+	}{
+		"a pod has its account":                  {uses("mall", "db-0", corev1.PodSpec{ServiceAccountName: "app"}), "ServiceAccount", "app", kept, "pod db-0"},
+		"a pod is pulled with its Secret":        {uses("mall", "db-0", corev1.PodSpec{ImagePullSecrets: regcred}), "Secret", "regcred", kept, "pod db-0"},
+		"a pod is found by its Service":          {uses("mall", "db-0", corev1.PodSpec{Subdomain: "peers"}), "Service", "peers", kept, "pod db-0"},
+		"a set without pods names its account":   {idle, "ServiceAccount", "app", kept, "StatefulSet db"},
+		"a set without pods names its Service":   {idle, "Service", "peers", kept, "StatefulSet db"},
+		"the account of a set has the Secret":    {idle, "Secret", "regcred", kept, "ServiceAccount/app"},
+		"a pod uses something else":              {uses("mall", "db-0", corev1.PodSpec{ServiceAccountName: "db"}), "ServiceAccount", "app", gone, ""},
+		"a pod of another namespace has such":    {uses("park", "db-0", corev1.PodSpec{ServiceAccountName: "app"}), "ServiceAccount", "app", gone, ""},
+		"a pod of the plan's own set is ending":  {uses("mall", "web-4", corev1.PodSpec{ServiceAccountName: "app"}), "ServiceAccount", "app", gone, ""},
+		"the set of the source names it as well": {uses("shop", "web-0", corev1.PodSpec{ServiceAccountName: "app"}), "ServiceAccount", "app", gone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := whole(plans.Thaw, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+			s.destination.Spec.Template.Spec.ServiceAccountName, s.destination.Spec.ServiceName = "app", "peers"
+			about := metav1.ObjectMeta{Namespace: "mall", Name: c.name, Annotations: map[string]string{plans.StampAnnotation: "web-abc/1/2", "mine": "yes"}}
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "app"}, ImagePullSecrets: regcred}
+			s.others = append(s.others, c.other)
+			switch c.kind {
+			case "ServiceAccount":
+				account.ObjectMeta = about
+			case "Secret":
+				s.others = append(s.others, &corev1.Secret{ObjectMeta: about})
+			case "Service":
+				s.others = append(s.others, &corev1.Service{ObjectMeta: about})
+			}
+			s.others = append(s.others, account)
+			s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "regcred"}, {Kind: "Service", Name: "peers"}, {Kind: "ServiceAccount", Name: "app", Optional: true}}
+			w := watched(t, s)
+			got, err := w.Uncopy(t.Context(), s.moment)
+			if want := strings.NewReplacer("%", c.kind+"/"+c.name, "@", c.by).Replace(c.want); err != nil || got.Standing != plans.Before || got.Reason != want {
+				t.Fatalf("%s %q (%v), expected %q", got.Standing, got.Reason, err, want)
+			}
+			if err := got.Write(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			have, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, plans.Dependency{Kind: c.kind, Name: c.name})
+			if err != nil || (have == nil) != (c.want == gone) || have != nil && (s.moment.Stamp.Mine(have) || have.GetAnnotations()["mine"] != "yes") {
+				t.Errorf("%+v, %v", have, err)
+			}
+		})
+	}
+}
+
+// watched returns the steps as the engine has them, with lists that are kept, once the pods of the set have been read.
+func watched(t *testing.T, s *scene) Steps {
+	t.Helper()
+	w, recent, reads := s.steps(), clusters.NewRecent(), &clusters.ReadCache{}
+	reads.Clear()
+	recent.Keep(func() time.Time { return time.Unix(0, 0) }, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
+	recent.Changed(clusters.ObjectKey{Cluster: plans.Source}, clusters.Change{Idle: true})
+	w.On = reads.Clients(s.plan, recent.Clients(s.plan, w.On))
+	if pods, err := w.EveryPod(t.Context(), plans.Destination); err != nil || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == "db-0" }) {
+		t.Fatalf("%d pods are listed as those of the set, %v", len(pods), err)
+	}
+	return w
+}
+
 // A copied Secret of the source carries no value in an annotation (S16), and an account lists no token of
 // another cluster.
 func TestACopyHasOnlyWhatAUserWrote(t *testing.T) {
@@ -240,9 +322,50 @@ func TestACopyHasOnlyWhatAUserWrote(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "password", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "the value", plans.StampAnnotation: "web-xyz/1/1", "mine": "yes"}},
 		Data:       map[string][]byte{"password": []byte("x")},
 	}
-	got := replica(secret, "mall")
-	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(secret, got) {
+	got := Replica(&plans.Plan{Destination: plans.Ref{Namespace: "mall"}}, secret)
+	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(&plans.Plan{}, secret, got) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Within one cluster a copied Service has the IP families of its original, or pods would find one another by another
+// family. Another cluster may not have them, and would refuse the Service: there only the wish for both is kept.
+func TestACopiedServiceKeepsItsFamilies(t *testing.T) {
+	v4, v6 := corev1.IPv4Protocol, corev1.IPv6Protocol
+	single, prefer, both := corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack
+	with := func(policy *corev1.IPFamilyPolicy, families ...corev1.IPFamily) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}, IPFamilyPolicy: policy, IPFamilies: families,
+		}}
+	}
+	within, between := &plans.Plan{}, &plans.Plan{Destination: plans.Ref{Cluster: "another"}}
+	for name, c := range map[string]struct {
+		from *corev1.Service
+		wish *corev1.IPFamilyPolicy // between clusters
+	}{
+		"the other family":           {with(&single, v6), nil},
+		"the usual family":           {with(&single, v4), nil},
+		"both, if they are there":    {with(&prefer, v4, v6), &prefer},
+		"both, the other one first":  {with(&prefer, v6, v4), &prefer},
+		"both, or no Service at all": {with(&both, v4, v6), &prefer},
+		"an ExternalName":            {with(nil), nil},
+	} {
+		near, ok := Replica(within, c.from).(*corev1.Service)
+		if !ok || !equality.Semantic.DeepEqual(near.Spec.IPFamilies, c.from.Spec.IPFamilies) || !equality.Semantic.DeepEqual(near.Spec.IPFamilyPolicy, c.from.Spec.IPFamilyPolicy) {
+			t.Errorf("%s, in one cluster: %+v", name, near.Spec)
+		}
+		far, ok := Replica(between, c.from).(*corev1.Service)
+		if !ok || far.Spec.IPFamilies != nil || !equality.Semantic.DeepEqual(far.Spec.IPFamilyPolicy, c.wish) {
+			t.Errorf("%s, in another cluster: %+v", name, far.Spec)
+		}
+		if !Same(within, c.from, near) || !Same(between, c.from, far) {
+			t.Errorf("%s: a copy differs from its original", name)
+		}
+	}
+	for name, other := range map[string]*corev1.Service{"one family less": with(&prefer, v6), "another first": with(&prefer, v4, v6), "another policy": with(&both, v6, v4)} {
+		if Same(within, with(&prefer, v6, v4), other) || !Same(between, with(&prefer, v6, v4), other) {
+			t.Errorf("%s: expected that it differs in one cluster, and not in another", name)
+		}
 	}
 }
 

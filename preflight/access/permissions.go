@@ -167,6 +167,7 @@ func forNames(p *plans.Plan, side plans.Side) []Right {
 	return out
 }
 
+// forDependencies returns a right for each kind and set of verbs: what must exist already is only read.
 func forDependencies(p *plans.Plan, side plans.Side) []Right {
 	var out []Right
 	for _, d := range p.Dependencies {
@@ -175,16 +176,11 @@ func forDependencies(p *plans.Plan, side plans.Side) []Right {
 			verbs = []string{"get", "create", "patch", "delete"}
 		}
 		resource := strings.ToLower(d.Kind) + "s"
-		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource })
-		switch {
-		case k < 0:
-			out = append(out, Right{Resource: resource, Verbs: verbs, Names: []string{d.Name}})
-		case len(verbs) > len(out[k].Verbs):
-			out[k].Verbs = verbs
-			fallthrough
-		default:
-			out[k].Names = append(out[k].Names, d.Name)
+		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource && slices.Equal(r.Verbs, verbs) })
+		if k < 0 {
+			k, out = len(out), append(out, Right{Resource: resource, Verbs: verbs})
 		}
+		out[k].Names = append(out[k].Names, d.Name)
 	}
 	return out
 }

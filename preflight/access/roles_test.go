@@ -88,6 +88,33 @@ func TestRolesNameWhatIsKnownBeforehand(t *testing.T) {
 	}
 }
 
+// A plan writes what it copies. Of what must exist already, and of the source's own objects, it only reads.
+func TestOnlyWhatIsCopiedMayBeWritten(t *testing.T) {
+	p := gated(1)
+	for _, order := range [][]plans.Dependency{
+		{{Kind: "Secret", Name: "app"}, {Kind: "Secret", Name: "web-tls", Required: "Certificate web"}, {Kind: "Secret", Name: "pull"}},
+		{{Kind: "Secret", Name: "web-tls", Required: "Certificate web"}, {Kind: "Secret", Name: "app"}, {Kind: "Secret", Name: "pull"}},
+	} {
+		p.Dependencies = order
+		for side, written := range map[plans.Side][]string{plans.Source: nil, plans.Destination: {"app", "pull"}} {
+			got := map[string][]string{}
+			for _, o := range Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, nil) {
+				for _, r := range rulesOf(o) {
+					for _, verb := range r.Verbs {
+						if r.Resources[0] == "secrets" {
+							got[verb] = append(got[verb], r.ResourceNames...)
+						}
+					}
+				}
+			}
+			slices.Sort(got["get"])
+			if !slices.Equal(got["get"], []string{"app", "pull", "web-tls"}) || !slices.Equal(got["patch"], written) || !slices.Equal(got["delete"], written) {
+				t.Errorf("%s: get %v, patch %v, delete %v; expected to write %v only", side, got["get"], got["patch"], got["delete"], written)
+			}
+		}
+	}
+}
+
 // A plan of many ordinals has as many slices as the Keeper makes.
 func TestRolesNameEverySlice(t *testing.T) {
 	for _, r := range Rights(gated(201), plans.Source) {

@@ -63,6 +63,8 @@ type Mark struct {
 	namespace, Name string
 	// sign is the label, annotation or field manager of the mark, in words.
 	sign string
+	// byLabel reports whether the mark is of an Argo CD that tracks by label.
+	byLabel bool
 }
 
 const (
@@ -85,7 +87,11 @@ func (g guardedObject) marks() []Mark {
 	if m, ok := g.tracked(notes[tracking]); ok && !g.twin {
 		out = append(out, m)
 	} else if manager := g.applied("argocd-controller", "argocd-application-controller"); manager != "" {
-		out = append(out, Mark{By: Application(), Name: labels["app.kubernetes.io/instance"], sign: "field manager " + manager})
+		m := Mark{By: Application(), Name: labels[InstanceLabel], sign: "field manager " + manager, byLabel: labels[InstanceLabel] != ""}
+		if namespace, name, ok := strings.Cut(m.Name, "_"); ok {
+			m.namespace, m.Name = namespace, name
+		}
+		out = append(out, m)
 	}
 	for _, tool := range []struct{ group, kind, manager string }{{fluxKustomize, "Kustomization", "kustomize-controller"}, {fluxHelm, "HelmRelease", "helm-controller"}} {
 		m := Mark{By: schema.GroupKind{Group: tool.group, Kind: tool.kind}, sign: "label " + tool.group + "/name"}
@@ -227,17 +233,29 @@ func active(ctx context.Context, i check.Inspection, group func(schema.GroupKind
 
 // Argocd refuses objects that an Application would revert: an Application with automated sync, unless it
 // ignores every field that the move writes. ignoreDifferences alone only hides a difference;
-// RespectIgnoreDifferences=true keeps a sync from reverting it.
+// RespectIgnoreDifferences=true keeps a sync from reverting it. It also refuses an Application that would delete
+// what the plan makes on the destination (leftovers).
 func Argocd(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	return active(ctx, i, func(by schema.GroupKind) bool { return by == Application() }, func(a applier) (string, string) {
+	out, err := active(ctx, i, func(by schema.GroupKind) bool { return by == Application() }, func(a applier) (string, string) {
 		return busy(a.tool.Object, a.tool.GetAnnotations(), a.guardedObject), quietenArgo(i, a)
 	})
+	if err != nil {
+		return nil, err
+	}
+	more, err := leftovers(ctx, i)
+	return append(out, more...), err
+}
+
+// automated returns the policy of an Application's automated sync, and whether it is on.
+func automated(app map[string]any, notes map[string]string) (policy map[string]any, on bool) {
+	policy, on, _ = unstructured.NestedMap(app, "spec", "syncPolicy", "automated")
+	enabled, said := policy["enabled"].(bool)
+	return policy, on && (!said || enabled) && notes["argocd.argoproj.io/skip-reconcile"] != "true"
 }
 
 // busy returns the reason why an Application would revert an object, or "".
 func busy(app map[string]any, notes map[string]string, g guardedObject) string {
-	automated, syncs, _ := unstructured.NestedMap(app, "spec", "syncPolicy", "automated")
-	if enabled, said := automated["enabled"].(bool); !syncs || said && !enabled || notes["argocd.argoproj.io/skip-reconcile"] == "true" {
+	if _, on := automated(app, notes); !on {
 		return ""
 	}
 	options, _, _ := unstructured.NestedStringSlice(app, "spec", "syncPolicy", "syncOptions")
@@ -282,12 +300,11 @@ func quietenArgo(i check.Inspection, a applier) string {
 		out += fmt.Sprintf("\n  - {group: %s, kind: %s, namespace: %s, name: %s, jsonPointers: [%s]}", g.group, g.kind, g.object.GetNamespace(), g.object.GetName(), strings.Join(g.fields, ", "))
 	}
 	out += "\n  syncPolicy:\n    syncOptions: [RespectIgnoreDifferences=true]"
-	for _, o := range a.tool.GetOwnerReferences() {
-		if o.Kind == "ApplicationSet" {
-			out += fmt.Sprintf("\nApplicationSet %s makes this Application and would change it back: change its template.", o.Name)
-		}
+	more := sameTemplate(*a.tool)
+	if i.Plan.OneCluster() && a.byLabel {
+		more = slices.Concat([]string{"and then also turn its prune off, or it deletes the copies, which have its label, with one of"}, quietenPrune(i, *a.tool), more)
 	}
-	return out
+	return strings.Join(append([]string{out}, more...), "\n")
 }
 
 // Flux refuses objects that a Kustomization or a HelmRelease of Flux would revert: one that is not suspended,

@@ -6,15 +6,21 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/sets"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Service warns where pods have no names, or where only one side publishes pods that are not ready: a pod
-// that waits for its peers before it becomes ready would wait for ever.
+// that waits for its peers before it becomes ready would wait for ever. It also warns where another cluster
+// publishes addresses of other families.
 func Service(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	name := i.Now.Set.Spec.ServiceName
 	if name == "" {
@@ -44,7 +50,44 @@ func Service(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 			Want: fmt.Sprintf("%t, as on the source", a.Spec.PublishNotReadyAddresses), Remedy: "make them equal: a pod that has to find its peers before it is ready would wait for good",
 		}}, nil
 	}
-	return nil, nil
+	return otherFamilies(ctx, i, d, a, b)
+}
+
+// otherFamilies warns where the addresses of the pods are of other IP families in another cluster: pods that listen
+// on one family cannot be reached by the other. Nothing but a dry run shows which families it would choose.
+func otherFamilies(ctx context.Context, i check.Inspection, d plans.Dependency, from, to *corev1.Service) ([]check.Finding, error) {
+	copied := slices.ContainsFunc(i.Plan.Dependencies, func(o plans.Dependency) bool { return o.Kind == d.Kind && o.Name == d.Name && o.Required == "" })
+	if i.Plan.OneCluster() || to == nil && !copied {
+		return nil, nil
+	}
+	verb := "it publishes"
+	if to == nil {
+		verb = "its copy would publish"
+		to, _ = sets.Replica(i.Plan, from).(*corev1.Service)
+		err := writes.Copy(ctx, i.On[plans.Source], from, i.On[plans.Destination], to, client.DryRunAll)
+		if apierrors.IsNotFound(err) || apierrors.IsInternalError(err) || check.Refused(err) {
+			return nil, nil // nothing was shown; other checks report a missing namespace or right
+		}
+		if err != nil {
+			return nil, fmt.Errorf("trying %s in namespace %s of the destination (dry run): %w", d, i.Plan.Destination.Namespace, err)
+		}
+	}
+	if len(from.Spec.IPFamilies) == 0 || len(to.Spec.IPFamilies) == 0 || slices.Equal(from.Spec.IPFamilies, to.Spec.IPFamilies) {
+		return nil, nil
+	}
+	return []check.Finding{{
+		Level: check.Warn, Object: fmt.Sprintf("Service %s/%s on the destination", i.Plan.Destination.Namespace, d.Name),
+		Saw: verb + " addresses of " + joined(to.Spec.IPFamilies), Want: joined(from.Spec.IPFamilies) + ", as on the source",
+		Remedy: "if the pods cannot use these, and the cluster has the others: make the Service there with these ipFamilies and this ipFamilyPolicy before the move",
+	}}, nil
+}
+
+func joined(families []corev1.IPFamily) string {
+	var out []string
+	for _, f := range families {
+		out = append(out, string(f))
+	}
+	return strings.Join(out, " and ")
 }
 
 // OldNames warns where the application is configured with names in the old namespace: they change with the

@@ -213,22 +213,22 @@ func resourceGroup(id string) string {
 	return group
 }
 
-// pruned warns, within one cluster, of the label by which Argo CD may take the objects that were made on the
-// destination for its own: they all carry the labels of the source's objects.
+// pruned warns of the label by which Argo CD may take the objects that were made on the destination for its own:
+// they all carry the labels of the source's objects.
 func pruned(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	set, err := i.Set(ctx, plans.Destination)
-	if err != nil || set == nil || !i.Plan.OneCluster() {
+	if err != nil || set == nil {
 		return nil, err
 	}
-	const label = "app.kubernetes.io/instance"
-	apps, _, err := owners.Tools(ctx, i, plans.Destination, owners.Mark{By: owners.Application(), Name: set.Labels[label]})
-	if err != nil || len(apps) == 0 || set.Labels[label] == "" {
+	label := set.Labels[owners.InstanceLabel]
+	apps, err := owners.Claimants(ctx, i, label)
+	if err != nil || len(apps) == 0 {
 		return nil, err
 	}
 	return []check.Finding{{
-		Check: "argocd", Level: check.Warn, Object: i.Name(plans.Destination), Saw: fmt.Sprintf("it and what was copied with it have the label %s=%s, as the source had", label, set.Labels[label]),
+		Check: "argocd", Level: check.Warn, Object: i.Name(plans.Destination), Saw: fmt.Sprintf("it and what was copied with it have the label %s=%s, as the source had", owners.InstanceLabel, label),
 		Want:   "an Application that does not take them for leftovers",
-		Remedy: fmt.Sprintf("where Argo CD tracks by label (its default before 3.0), put the new namespace into Application %s before its automated sync is turned on again, or take the label off: it would prune them", set.Labels[label]),
+		Remedy: fmt.Sprintf("where Argo CD tracks by label (its default before 3.0), put them into Git for Application %s before its automated sync or its prune is turned on again, or take the label off: it would prune them", apps[0].GetName()),
 	}}, nil
 }
 

@@ -136,14 +136,15 @@ func TestDisksOfVSphereAreNotKnownToBeTheSameElsewhere(t *testing.T) {
 
 func TestTheEndNamesTheLabelForArgoCD(t *testing.T) {
 	for name, c := range map[string]struct {
-		label, app string
-		one        bool
-		want       []string
+		label, app, server string
+		one                bool
+		want               []string
 	}{
-		"an Application of that name":       {"shop", "shop", true, []string{"WARN argocd: ...app.kubernetes.io/instance=shop...put the new namespace into Application shop"}},
-		"no such Application":               {"shop", "other", true, nil},
-		"no label":                          {"", "shop", true, nil},
-		"an Application of another cluster": {"shop", "shop", false, nil},
+		"an Application of that name":              {"shop", "shop", "", true, []string{"WARN argocd: ...app.kubernetes.io/instance=shop...put them into Git for Application shop"}},
+		"no such Application":                      {"shop", "other", "", true, nil},
+		"no label":                                 {"", "shop", "", true, nil},
+		"an Application that serves the other one": {"shop", "shop", "https://east.example.com", false, nil},
+		"one that serves the destination's":        {"shop", "shop", "https://kubernetes.default.svc", false, []string{"WARN argocd: ...put them into Git for Application shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := checktest.Estate{One: c.one}.Inspected(t)
@@ -155,6 +156,7 @@ func TestTheEndNamesTheLabelForArgoCD(t *testing.T) {
 			app.SetGroupVersionKind(kind)
 			app.SetNamespace("argocd")
 			app.SetName(c.app)
+			_ = unstructured.SetNestedField(app.Object, c.server, "spec", "destination", "server")
 			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web", Labels: map[string]string{"app.kubernetes.io/instance": c.label}}}
 			i.On[plans.Destination] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithRESTMapper(mapper).WithObjects(app, set).WithIndex(app, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 			found, err := Farewell(t.Context(), i.Plan, i.On)
