@@ -80,5 +80,8 @@ func TestUnshare(t *testing.T) {
 		sees("not the claim that a stranger made in its place", []client.Object{mediaIn("shop", "x"), mediaVolume("shop", "old", released)}, kept, plans.Before, "delete the leftover volume object pv-1"),
 		sees("then gives the user's policy back", nil, kept, plans.Before, "Retain -> Delete"),
 		sees("leaves the volume at Retain if its claim is gone", nil, kept[:1], plans.Conflict, "stays at Retain"),
+		sees("leaves the volume at Retain while its claim is being deleted", nil, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "stays at Retain"),
+		sees("does not give up the last claim", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept[:1], plans.Conflict, "is gone"),
+		sees("does not give up a claim while the other one is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "is being deleted by another writer"),
 	})
 }
