@@ -36,7 +36,7 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 			}
 		}
 	}
-	return plans.Done(), nil
+	return v.abandoned(ctx, m)
 }
 
 // deleted stops where the claim of the side that keeps a volume is being deleted: with the user's policy Delete, the

@@ -87,7 +87,7 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 // first, then its volume object while that is Retain. The user's policy is restored LAST (S15). All of this
 // needs a claim that stays: with the policy Delete, the disk would go with the last claim (S4).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
+	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
 		lost, err := v.volumeOf(ctx, m.From, name[m.From])
 		if err != nil {
@@ -111,6 +111,10 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 		}
 		return v.restore(ctx, m, kept)
 	})
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	return v.abandoned(ctx, m)
 }
 
 // giveUp deletes the claim and then the volume object of the side that releases the ordinals.
