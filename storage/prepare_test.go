@@ -281,6 +281,34 @@ func TestNoOrdinalLeavesWhileItsVolumeIsAttachedThere(t *testing.T) {
 	}
 }
 
+// The dead node of an earlier stay may have a volume attached for good. The user vouches for it before the wave leaves,
+// and Vacate believes the same word. It says nothing of a node of that name in the cluster that the wave leaves.
+func TestAnOrdinalLeavesPastANodeThatTheUserVouchesFor(t *testing.T) {
+	using := node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		word        []string
+		waits       bool
+		kept        []string
+	}{
+		"no word":                  {nil, []client.Object{attachment()}, nil, true, nil},
+		"of another node":          {nil, []client.Object{attachment()}, []string{"n2"}, true, nil},
+		"its node is gone":         {nil, []client.Object{attachment()}, []string{"n1"}, false, []string{"n1"}},
+		"its node is not Ready":    {nil, []client.Object{attachment(), node(corev1.ConditionUnknown)}, []string{"n1"}, false, []string{"n1"}},
+		"its node uses the volume": {nil, []client.Object{attachment(), using}, []string{"n1"}, true, nil},
+		"a node here has its name": {[]client.Object{node(corev1.ConditionTrue)}, []client.Object{attachment()}, []string{"n1"}, false, nil},
+	} {
+		on := map[plans.Side]client.Client{
+			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
+		}
+		m, flight := at(plans.Shrink, early, func(m *plans.StepContext) { m.NodesGone = c.word }), at(plans.Shrink).Flight
+		why, err := AttachedThere(t.Context(), apart(), on, m, flight)
+		if err != nil || (why != "") != c.waits || !slices.Equal(flight.NodesGone, c.kept) {
+			t.Errorf("%s: %q, %v, the flight has %q", name, why, err, flight.NodesGone)
+		}
+	}
+}
+
 // The same ordinals may have other volumes after a journal was confirmed by hand: a list that is kept for the former
 // ones is not theirs.
 func TestAKeptListOfAttachmentsIsThatOfItsVolumes(t *testing.T) {
