@@ -30,8 +30,8 @@ func (w Pair) Set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, er
 	return ReadSet(ctx, w.On[side], w.Plan.On(side))
 }
 
-// EveryPod reads the pods in the namespace of a side that have the name of a pod of the set, or mount a claim of one. Of
-// their status it reads the phase and the conditions. It may return other pods too.
+// EveryPod reads the pods in the namespace of a side that have the name of a pod of the set, or mount a claim of one or a
+// shared claim. Of their status it reads the phase and the conditions. It may return other pods too.
 func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace), w.concerned()); err != nil {
@@ -53,7 +53,7 @@ func (w Pair) concerned() Only {
 				claims = append(claims, *v.DeepCopy())
 			}
 		}
-		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.Plan.HasClaim(v.PersistentVolumeClaim.ClaimName) })
+		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.ofPlan(v.PersistentVolumeClaim.ClaimName) })
 		if !mounts && !w.Plan.HasPod(pod.Name) {
 			return nil
 		}
@@ -67,6 +67,11 @@ func (w Pair) concerned() Only {
 		}
 		return out.DeepCopy()
 	}}
+}
+
+// ofPlan reports whether a claim is one that the plan deletes on a side in the end: that of an ordinal, or a shared one.
+func (w Pair) ofPlan(claim string) bool {
+	return w.Plan.HasClaim(claim) || slices.ContainsFunc(w.Plan.Shared, func(s plans.SharedVolume) bool { return s.Claim == claim })
 }
 
 // Pods reads the pods that a set controls, by pod name.

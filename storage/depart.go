@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -118,9 +119,9 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s); no pod is scaled down before it is gone", there.Name, v.Plan.On(m.To()), strings.Join(there.Finalizers, ", "))), nil
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
 		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
-	case !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources):
-		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
-			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
+	}
+	if s, err := v.outgrown(ctx, m, vol, there, claim); err != nil || s.Standing != plans.After {
+		return s, err
 	}
 	pods, err := v.EveryPod(ctx, m.To())
 	if err != nil {
@@ -130,6 +131,29 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), nil
 	}
 	return plans.Done(), nil
+}
+
+// outgrown stops where the claim that leaves got another size or VolumeAttributesClass after a claim was prepared like
+// it. The class is that with which the other one was made: its cluster may not keep classes.
+func (v mover) outgrown(ctx context.Context, m plans.StepContext, vol plans.Volume, there, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+	if !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources) {
+		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
+			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
+	}
+	made, err := v.saved(ctx, m.To(), vol)
+	if err != nil || made == nil {
+		return plans.Done(), err // otherObject stops there
+	}
+	if was, is := attributesOf(made), attributesOf(claim); was != is {
+		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s was made with VolumeAttributesClass %q, and that of %s has VolumeAttributesClass %q by now; delete the first, which no pod needs yet: it is recreated",
+			there.Name, v.Plan.On(m.To()), was, v.Plan.On(m.From), is)), nil
+	}
+	return plans.Done(), nil
+}
+
+// attributesOf returns the VolumeAttributesClass of a claim, or "" if it has none.
+func attributesOf(claim *corev1.PersistentVolumeClaim) string {
+	return ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
 }
 
 // otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.

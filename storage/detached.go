@@ -27,7 +27,9 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 
 // AttachedThere returns the reason why a wave must not leave yet, or "": the side that will receive it, in another
 // cluster, has a volume of it attached, and Vacate would wait for that with the ordinal down (S17). It also reads what
-// the side that releases the wave has attached. Vacate then has to read only what becomes of that.
+// the side that releases the wave has attached. Vacate then has to read only what becomes of that. It adds the nodes that
+// the user has vouched for to the flight, except one whose name a node of the releasing cluster has, too: of that node
+// nothing was said, and the word would be believed of it (S1).
 func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (string, error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	if p.OneCluster() || m.Reversed {
@@ -36,11 +38,30 @@ func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.
 	if _, err := v.detached(ctx, flight, m.From); err != nil {
 		return "", err
 	}
-	s, err := v.detached(ctx, flight, m.To())
-	if err != nil || s.Standing == plans.After {
+	there := *flight
+	there.NodesGone = m.NodesGone
+	s, err := v.detached(ctx, &there, m.To())
+	switch {
+	case err != nil:
 		return "", err
+	case s.Standing == plans.After:
+		return "", v.vouch(ctx, m, flight)
 	}
 	return fmt.Sprintf("on the %s, %s; no pod is scaled down until it is detached", m.To(), s.Reason), nil
+}
+
+// vouch adds to a flight the nodes that only the cluster of the other side can have.
+func (v mover) vouch(ctx context.Context, m plans.StepContext, flight *plans.Flight) error {
+	for _, name := range m.NodesGone {
+		here, err := v.nodeOf(ctx, m.From, name)
+		if err != nil {
+			return err
+		}
+		if here == nil {
+			flight.NodesGone = append(flight.NodesGone, name)
+		}
+	}
+	return nil
 }
 
 func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {

@@ -2,14 +2,18 @@ package storage
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -73,6 +77,9 @@ func TestNoOrdinalLeavesForAClaimThatIsNotReadyForIt(t *testing.T) {
 	larger := func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 	}
+	of := func(class string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &class }
+	}
 	leaves := func(name string, claim *corev1.PersistentVolumeClaim, want plans.Standing, reason string, there ...client.Object) row {
 		return row{name: name, plan: apart, moment: at(plans.Shrink, early), world: []client.Object{claim, volume("shop", "old", isBound)}, there: there, want: want, reason: reason}
 	}
@@ -81,7 +88,173 @@ func TestNoOrdinalLeavesForAClaimThatIsNotReadyForIt(t *testing.T) {
 		leaves("it is prepared", claimIn("shop", "old"), plans.After, "", prepared...),
 		leaves("a pod mounts it already", claimIn("shop", "old"), plans.During, "is mounted by pod batch", append(prepared, mounting(pod("batch", "b", "data-web-4")))...),
 		leaves("the claim that leaves was expanded since", claimIn("shop", "old", larger), plans.Conflict, "requests 2Gi by now", prepared...),
+		leaves("it got another VolumeAttributesClass since", claimIn("shop", "old", of("gold")), plans.Conflict, `VolumeAttributesClass "gold" by now`, prepared...),
 	}, departing)
+}
+
+// playPreparation plays a preparation to its end, and the binder between its looks. It returns the writes.
+func playPreparation(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (wrote []string) {
+	t.Helper()
+	for range 12 {
+		s, err := Prepare(p, on)(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch s.Standing {
+		case plans.Before:
+			if err := s.Write(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wrote = append(wrote, s.Reason)
+		case plans.During:
+			binds(t, p, on[m.To()], m.To())
+		case plans.Conflict:
+			t.Fatal(s.Reason)
+		case plans.After:
+			return wrote
+		}
+	}
+	t.Fatalf("it does not end: %v", wrote)
+	return nil
+}
+
+// binds does what the binder does with the claim of ordinal 4 and its volume.
+func binds(t *testing.T, p *plans.Plan, on client.Client, side plans.Side) {
+	t.Helper()
+	pv, phase := theVolume(t, on), corev1.VolumeAvailable
+	claim := claimOn(t, p, on, side)
+	if claim != nil {
+		phase, claim.UID, pv.Spec.ClaimRef.UID, claim.CreationTimestamp = corev1.VolumeBound, "made", "made", metav1.Time{Time: time.Unix(1e9, 0)}
+		replace(t, on, claim, func() { claim.Status.Phase = corev1.ClaimBound })
+	}
+	replace(t, on, pv, func() { pv.Status.Phase = phase })
+}
+
+func replace(t *testing.T, on client.Client, o client.Object, status func()) {
+	t.Helper()
+	if err := on.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	status()
+	if err := on.Status().Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claimOn returns the claim of ordinal 4 on a side, or nil.
+func claimOn(t *testing.T, p *plans.Plan, on client.Client, side plans.Side) *corev1.PersistentVolumeClaim {
+	t.Helper()
+	c, err := mover{clusters.Pair{Plan: p, On: clusters.Clusters{side: on}}}.Claim(t.Context(), side, "data-web-4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The claim of the other side is made of what is saved on the volume. A user may have changed the claim since it was
+// saved: days may lie between, and the whole stay on the destination before an abort.
+func TestAClaimIsPreparedLikeTheOneThatLeaves(t *testing.T) {
+	gold := func(pv *corev1.PersistentVolume) {
+		class := "gold"
+		savedOn(pv)
+		pv.Status.Phase, pv.Spec.Capacity, pv.Spec.VolumeAttributesClassName = corev1.VolumeBound, sized("40Gi"), &class
+	}
+	left := func(pv *corev1.PersistentVolume) { savedOn(pv); pv.Spec.Capacity = sized("10Gi") }
+	noStamp := func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, plans.StampAnnotation) }
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		m           plans.StepContext
+	}{
+		"a move":   {[]client.Object{claimIn("shop", "old", grown, noStamp), volume("shop", "old", gold)}, nil, at(plans.Reserve, early)},
+		"an abort": {[]client.Object{volume("shop", "old", left)}, []client.Object{claimIn("mall", "new", grown), volume("mall", "new", gold)}, at(plans.Reserve, early, back)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, to := apart(), c.m.To()
+			on := map[plans.Side]client.Client{
+				plans.Source:      fake.NewClientBuilder().WithObjects(c.here...).Build(),
+				plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
+			}
+			if wrote := playPreparation(t, p, on, c.m); !strings.HasPrefix(wrote[0], "volume pv-1 of claim data-web-4") {
+				t.Errorf("it wrote %q", wrote)
+			}
+			for _, again := range []bool{false, true} { // the user deletes it, as ClaimResized recommends
+				made := claimOn(t, p, on[to], to)
+				if size, class := made.Spec.Resources.Requests.Storage().String(), *made.Spec.VolumeAttributesClassName; size != "40Gi" || class != "gold" || made.Labels["team"] != "b" || made.Annotations["note"] != "n" {
+					t.Errorf("made again %t: size %s, class %s, labels %v, annotations %v", again, size, class, made.Labels, made.Annotations)
+				}
+				if err := on[to].Delete(t.Context(), made); err != nil {
+					t.Fatal(err)
+				}
+				playPreparation(t, p, on, c.m)
+			}
+			if wrote := playPreparation(t, p, on, c.m); len(wrote) > 0 {
+				t.Errorf("nothing has changed, and it wrote %q", wrote)
+			}
+			if policy := theVolume(t, on[c.m.From]).Annotations[plans.PolicyAnnotation]; policy != "Delete" {
+				t.Errorf("the saved policy is %s", policy)
+			}
+		})
+	}
+}
+
+// Labels and annotations that the claim gets while another one is prepared follow it. What others write to the prepared
+// one stays.
+func TestAPreparedClaimGetsTheLabelsThatCameSince(t *testing.T) {
+	p, m := apart(), at(plans.Reserve, early)
+	on := map[plans.Side]client.Client{
+		plans.Source:      fake.NewClientBuilder().WithObjects(claimIn("shop", "old", labelled), volume("shop", "old", isBound)).Build(),
+		plans.Destination: fake.NewClientBuilder().Build(),
+	}
+	playPreparation(t, p, on, m)
+	changes := func(side plans.Side, labels, notes map[string]string) {
+		c := claimOn(t, p, on[side], side)
+		if side == plans.Source {
+			c.Labels = nil
+		}
+		for k, v := range labels {
+			metav1.SetMetaDataLabel(&c.ObjectMeta, k, v)
+		}
+		for k, v := range notes {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, k, v)
+		}
+		if err := on[side].Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes(plans.Destination, map[string]string{"quota": "there"}, map[string]string{"mall": "m"})
+	changes(plans.Source, map[string]string{"owner": "b"}, map[string]string{"note": "n", "volume.kubernetes.io/selected-node": "n1"})
+	playPreparation(t, p, on, m)
+	made := claimOn(t, p, on[plans.Destination], plans.Destination)
+	delete(made.Annotations, plans.StampAnnotation)
+	if diff := cmp.Diff(map[string]string{"owner": "b", "quota": "there"}, made.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"note": "n", "mall": "m"}, made.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if wrote := playPreparation(t, p, on, m); len(wrote) > 0 {
+		t.Errorf("nothing has changed, and it wrote %q", wrote)
+	}
+	changes(plans.Source, map[string]string{"owner": "c"}, nil)
+	changes(plans.Destination, nil, map[string]string{plans.StampAnnotation: "web-abc/2/1"})
+	for {
+		s, err := Prepare(p, on)(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Standing == plans.Conflict {
+			break
+		}
+		if s.Standing != plans.Before {
+			t.Fatalf("a later process has stamped the claim: %s (%s)", s.Standing, s.Reason)
+		}
+		if err := s.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made := claimOn(t, p, on[plans.Destination], plans.Destination); made.Labels["owner"] != "b" {
+		t.Errorf("a later process has stamped the claim, and its labels became %v", made.Labels)
+	}
 }
 
 // A volume that the other cluster has attached before its ordinal leaves would be waited for with the ordinal down.
@@ -104,6 +277,34 @@ func TestNoOrdinalLeavesWhileItsVolumeIsAttachedThere(t *testing.T) {
 		why, err := AttachedThere(t.Context(), c.plan, on, at(plans.Shrink, c.wave), flight)
 		if err != nil || (why != "") != c.want {
 			t.Errorf("%s: %q, %v", name, why, err)
+		}
+	}
+}
+
+// The dead node of an earlier stay may have a volume attached for good. The user vouches for it before the wave leaves,
+// and Vacate believes the same word. It says nothing of a node of that name in the cluster that the wave leaves.
+func TestAnOrdinalLeavesPastANodeThatTheUserVouchesFor(t *testing.T) {
+	using := node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		word        []string
+		waits       bool
+		kept        []string
+	}{
+		"no word":                  {nil, []client.Object{attachment()}, nil, true, nil},
+		"of another node":          {nil, []client.Object{attachment()}, []string{"n2"}, true, nil},
+		"its node is gone":         {nil, []client.Object{attachment()}, []string{"n1"}, false, []string{"n1"}},
+		"its node is not Ready":    {nil, []client.Object{attachment(), node(corev1.ConditionUnknown)}, []string{"n1"}, false, []string{"n1"}},
+		"its node uses the volume": {nil, []client.Object{attachment(), using}, []string{"n1"}, true, nil},
+		"a node here has its name": {[]client.Object{node(corev1.ConditionTrue)}, []client.Object{attachment()}, []string{"n1"}, false, nil},
+	} {
+		on := map[plans.Side]client.Client{
+			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
+		}
+		m, flight := at(plans.Shrink, early, func(m *plans.StepContext) { m.NodesGone = c.word }), at(plans.Shrink).Flight
+		why, err := AttachedThere(t.Context(), apart(), on, m, flight)
+		if err != nil || (why != "") != c.waits || !slices.Equal(flight.NodesGone, c.kept) {
+			t.Errorf("%s: %q, %v, the flight has %q", name, why, err, flight.NodesGone)
 		}
 	}
 }

@@ -24,8 +24,8 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 		if claim == nil || claim.Spec.VolumeName == "" {
 			continue // never protected: there is no volume to return
 		}
-		if claim.DeletionTimestamp != nil {
-			return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", claim.Name, v.Plan.On(m.To()), claim.Spec.VolumeName)), nil
+		if stop := v.deleted(m, claim); stop != nil {
+			return *stop, nil
 		}
 		for _, look := range []func(context.Context, plans.StepContext, *corev1.PersistentVolumeClaim) (plans.Observation, error){
 			v.late, v.forget, v.unmarkClaim, v.restore,
@@ -36,7 +36,17 @@ func (v mover) settle(ctx context.Context, m plans.StepContext) (plans.Observati
 			}
 		}
 	}
-	return plans.Done(), nil
+	return v.abandoned(ctx, m)
+}
+
+// deleted stops where the claim of the side that keeps a volume is being deleted: with the user's policy Delete, the
+// data would go with it (S4).
+func (v mover) deleted(m plans.StepContext, kept *corev1.PersistentVolumeClaim) *plans.Observation {
+	if kept.DeletionTimestamp == nil {
+		return nil
+	}
+	stop := plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", kept.Name, v.Plan.On(m.To()), kept.Spec.VolumeName))
+	return &stop
 }
 
 // late deletes a claim of ours that appeared on the destination after the plan was reversed: a creation that

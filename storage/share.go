@@ -84,9 +84,10 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 }
 
 // unshare leaves the shared volumes to the side that keeps the ordinals. The other side's claim is deleted
-// first, then its volume object while that is Retain. The user's policy is restored LAST (S15).
+// first, then its volume object while that is Retain. The user's policy is restored LAST (S15). All of this
+// needs a claim that stays: with the policy Delete, the disk would go with the last claim (S4).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
+	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
 		lost, err := v.volumeOf(ctx, m.From, name[m.From])
 		if err != nil {
@@ -96,17 +97,24 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if observed, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || observed.Standing != plans.After {
-			return observed, err
-		}
 		if kept == nil {
 			return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.Plan.On(m.To()), name[m.To()])), nil
+		}
+		if stop := v.deleted(m, kept); stop != nil {
+			return *stop, nil
+		}
+		if observed, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 		if observed, err := v.unmarkClaim(ctx, m, kept); err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
 		return v.restore(ctx, m, kept)
 	})
+	if err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	return v.abandoned(ctx, m)
 }
 
 // giveUp deletes the claim and then the volume object of the side that releases the ordinals.

@@ -1,12 +1,16 @@
 package storage
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -80,5 +84,33 @@ func TestUnshare(t *testing.T) {
 		sees("not the claim that a stranger made in its place", []client.Object{mediaIn("shop", "x"), mediaVolume("shop", "old", released)}, kept, plans.Before, "delete the leftover volume object pv-1"),
 		sees("then gives the user's policy back", nil, kept, plans.Before, "Retain -> Delete"),
 		sees("leaves the volume at Retain if its claim is gone", nil, kept[:1], plans.Conflict, "stays at Retain"),
+		sees("leaves the volume at Retain while its claim is being deleted", nil, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "stays at Retain"),
+		sees("does not give up the last claim", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept[:1], plans.Conflict, "is gone"),
+		sees("does not give up a claim while the other one is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "is being deleted by another writer"),
 	})
+}
+
+// A migration that is carried out keeps a list of the pods that concern it. The pods of other workloads that mount a
+// shared claim are among them: the deletion of the claim under one of them cannot be undone.
+func TestAKeptListHasThePodsThatMountASharedClaim(t *testing.T) {
+	protected := func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{PVCProtection} }
+	for _, c := range []struct {
+		user   *corev1.Pod
+		want   plans.Standing
+		reason string
+	}{
+		{pod("report", "r", media), plans.Conflict, "is mounted by pod report"},
+		{pod("report", "r", "another"), plans.Before, "delete claim media"},
+	} {
+		on := clusters.Clusters{
+			plans.Source:      fake.NewClientBuilder().WithObjects(mediaIn("shop", "old", protected), mediaVolume("shop", "old"), c.user).Build(),
+			plans.Destination: fake.NewClientBuilder().WithObjects(mediaVolume("mall", "new"), mediaIn("mall", "new")).Build(),
+		}
+		p, kept := sharing(), clusters.NewRecent()
+		kept.Keep(func() time.Time { return time.Unix(1e9, 0) }, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
+		s, err := Looks(p, kept.Clients(p, on))[plans.Unshare](t.Context(), at(plans.Unshare))
+		if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
+			t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
+		}
+	}
 }

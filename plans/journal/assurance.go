@@ -17,6 +17,26 @@ type Assurances struct {
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// SourceGone vouches that the source's cluster does not exist any more. It is valid for good.
 	SourceGone bool `json:"sourceGone,omitempty"`
+	// Ahead vouches for nodes on which a wave depends that has not left yet. It is not valid for another wave.
+	Ahead *Ahead `json:"ahead,omitempty"`
+}
+
+// Ahead is what a user vouches for before a wave leaves: another cluster may still have its volumes attached to a node.
+type Ahead struct {
+	// Ordinals are the ordinals of the wave.
+	Ordinals plans.Slice `json:"ordinals"`
+	// From is the side that the ordinals will leave.
+	From plans.Side `json:"from"`
+	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone).
+	NodesGone []string `json:"nodesGone"`
+}
+
+// nodes returns the nodes that a user has vouched for before the wave of a step has left.
+func (a *Ahead) nodes(s plans.Step) []string {
+	if a == nil || a.Ordinals != s.Ordinals || a.From != s.From {
+		return nil
+	}
+	return a.NodesGone
 }
 
 // Assure records a word for the current direction of the plan. It fails for a word that has no meaning there.
@@ -24,7 +44,13 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	v := j.Assurances
 	v.Readopt = w.Readopt
 	flight := j.Flight
-	if w.NodeGone != "" {
+	if next := j.leaves(p); w.NodeGone != "" && next != nil {
+		nodes := v.Ahead.nodes(*next)
+		if !slices.Contains(nodes, w.NodeGone) {
+			nodes = append(slices.Clone(nodes), w.NodeGone)
+		}
+		v.Ahead = &Ahead{Ordinals: next.Ordinals, From: next.From, NodesGone: nodes}
+	} else if w.NodeGone != "" {
 		if !j.Down(p) {
 			return fmt.Errorf("plan %s has no ordinals in flight: --node-gone %s has no effect now", p.Name, w.NodeGone)
 		}
@@ -66,11 +92,28 @@ func (j *Journal) AssuredFacts() []string {
 			add(!j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.Ordinals)
 		}
 	}
+	if a := j.Assurances.Ahead; a != nil {
+		left := j.Flight != nil && j.Flight.Ordinals == a.Ordinals && j.Flight.From == a.From
+		for _, node := range a.NodesGone {
+			add(!left && !j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, a.Ordinals, a.From)
+		}
+	}
 	add(j.Saved.SourceUID != "", "the source is the recreated set with the UID %s", j.Saved.SourceUID)
 	add(j.Assurances.Readopt, "the sets and volumes without the stamp of the plan are its own")
 	add(j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
 	add(j.Assurances.SourceGone, "the cluster of the source is gone")
 	return out
+}
+
+// leaves returns the next step if it belongs to a wave that has not left, between two clusters: until its volumes are
+// detached in the cluster that receives it, it waits.
+func (j *Journal) leaves(p *plans.Plan) *plans.Step {
+	step, began, more := j.Next(p)
+	waits := step.Op == plans.Tighten || step.Op == plans.Quiesce || step.Op == plans.Shrink && !began
+	if !more || !waits || p.OneCluster() || j.Reversed(step) {
+		return nil
+	}
+	return &step
 }
 
 // Down reports whether the ordinals of the flight may now be on neither side.
@@ -92,7 +135,7 @@ func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp)
 	m := plans.StepContext{
 		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
-		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
+		Allowed: j.allows(p), Readopt: j.Assurances.Readopt, NodesGone: j.Assurances.Ahead.nodes(s),
 	}
 	if j.Passed != nil && j.Passed.Seq == s.Seq {
 		m.Passed = j.Passed

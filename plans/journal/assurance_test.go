@@ -46,6 +46,48 @@ func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
 	}
 }
 
+// Between two clusters a wave does not leave while a node of the other cluster has its volumes attached. That node may
+// never detach them, and no other step would ask for the user's word.
+func TestAWordIsKeptForTheWaveThatIsAboutToLeave(t *testing.T) {
+	p := planstest.Three()
+	p.Destination.Cluster, p.Claims[0].Mode = "two", plans.Reimport
+	for _, op := range []plans.Op{plans.Tighten, plans.Shrink} {
+		j := New(p)
+		s, began, _ := j.Next(p)
+		for ; s.Op != op; s, began, _ = j.Next(p) {
+			j.Begun, j.Done = s.Seq, s.Seq
+		}
+		for range 2 {
+			if err := j.Assure(p, plans.Assurance{NodeGone: "n1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := j.At(p, s, began, plans.Stamp{}).NodesGone; !slices.Equal(got, []string{"n1"}) || j.Flight != nil {
+			t.Errorf("%s: %q, %+v", op, got, j.Flight)
+		}
+		if facts := strings.Join(j.AssuredFacts(), ""); !strings.Contains(facts, "node n1 is gone for good, or cannot use the volumes of ordinals [4], which leave the source") {
+			t.Errorf("%s: %s", op, facts)
+		}
+		if err := j.Assure(p, plans.Assurance{}); err != nil || j.Assurances.Ahead == nil {
+			t.Errorf("%s: the next takeover forgets it: %v", op, err)
+		}
+		for next := s; ; {
+			next, _ = p.Step(j.Leg, next.Seq+1)
+			if next.Ordinals == s.Ordinals {
+				continue
+			}
+			if got := j.At(p, next, false, plans.Stamp{}).NodesGone; len(got) > 0 {
+				t.Errorf("%s: %q counts for %s", op, got, next.ID())
+			}
+			break
+		}
+	}
+	j := New(p)
+	if err := j.Assure(p, plans.Assurance{NodeGone: "n1"}); err == nil {
+		t.Error("accepted before the first wave")
+	}
+}
+
 func TestAWordThatHasNoMeaningIsRefused(t *testing.T) {
 	p := planstest.Three()
 	for name, w := range map[string]plans.Assurance{

@@ -65,6 +65,34 @@ func TestASharedVolumeBelongsToOneSideAtTheEnd(t *testing.T) {
 	}
 }
 
+// A user replaces the disk of an ordinal between the move and its end. The old volume objects lose the marks of the plan
+// (S15) and keep the data (S4).
+func TestADiskThatWasReplacedIsLeftWithoutMarks(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		w := newWorld(threeOrdinals(mode))
+		walk(t, w, plans.Move, nil)
+		s := w.on[plans.Destination]
+		claim, _ := get[*corev1.PersistentVolumeClaim](s, green, "data-web-1")
+		old := claim.Spec.VolumeName
+		w.foreign = true
+		s.remove(keyOf(claim))
+		s.remove(keyOf(w.pod(plans.Destination, 1)))
+		w.rest()
+		walk(t, w, plans.Finalize, nil)
+		w.rest()
+		if marks := w.marked(); len(marks) > 0 {
+			t.Errorf("%s: S15: our marks are still on %q", mode, marks)
+		}
+		for _, side := range plans.Sides() {
+			pv, ok := get[*corev1.PersistentVolume](w.on[side], "", old)
+			if !ok || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || w.disks[diskOf(pv)].destroyed {
+				t.Errorf("%s: volume %s of the %s is %v", mode, old, side, pv)
+			}
+		}
+	}
+}
+
 func TestVolumesThatAreLeftBehindStayWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes() {

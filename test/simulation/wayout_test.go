@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/engine"
@@ -408,6 +410,39 @@ func (w *world) taint(side plans.Side, name string) {
 	next := clone(node)
 	next.Spec.Taints = append(next.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
 	w.on[side].put(next)
+}
+
+// A node that was lost with a pod on it may have a volume attached for good. In an abort the cluster of that node receives
+// the volume, so its ordinal stays up until the user repeats the word: it is on neither side for none of that time.
+func TestAnAbortGetsPastAnAttachmentThatNobodyRemoves(t *testing.T) {
+	t.Parallel()
+	const lost, disk = "one-node-lost", "pvc-disk-2"
+	for seed := range uint64(2) {
+		w := newWorld(threeOrdinals(plans.Reimport)).fork(seed)
+		walk(t, w, plans.Move, nil)
+		name := disk
+		va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(disk, lost), Annotations: map[string]string{"disk": "lost"}}}
+		va.Spec = storagev1.VolumeAttachmentSpec{NodeName: lost, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}
+		must(w.on[plans.Source].Create(t.Context(), va))
+		w.stuck = w.on[plans.Source].name
+		got, err := w.process().run(t.Context(), plans.Abort, nil)
+		if err != nil || !strings.Contains(got.reason, "on the source, volume "+disk+" is still attached to node "+lost) || w.pod(plans.Destination, 1) == nil {
+			t.Fatalf("seed %d: ended with %q (%v)", seed, got, err)
+		}
+		r := w.process()
+		r.word = plans.Assurance{NodeGone: lost}
+		got, err = r.run(t.Context(), plans.Abort, func(p engine.Progress) bool {
+			if p.Kind == engine.Wrote && p.Step.Op == plans.Grow {
+				w.stuck = "" // the control plane has noticed, too
+			}
+			return false
+		})
+		if err != nil || got.outcome != plans.Aborted {
+			t.Errorf("seed %d: ended with %q (%v)", seed, got, err)
+		}
+		unbroken(t, w)
+		cleanEnd(t, w, w.start)
+	}
 }
 
 // A word about a node is refused for a plan without ordinals in flight.
