@@ -401,7 +401,7 @@ func (e *Engine) block(ctx context.Context, step plans.Step, id reasons.ID, reas
 		return movedOn(step), nil
 	}
 	if e.journal.Blocked != reason {
-		e.journal.BlockedID, e.journal.Blocked = id, reason
+		e.journal.Block(id, reason)
 		e.record(journal.PlanBlocked, id, reason)
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)

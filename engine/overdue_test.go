@@ -10,7 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // A pod with a grace period of an hour is not overdue before that, whatever --step-timeout is.
@@ -82,5 +85,27 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 				t.Errorf("%s: it is too late after 70 seconds: %t", c.name, r.expired)
 			}
 		})
+	}
+}
+
+// What a blocked plan waited for before does not hide why it is blocked.
+func TestABlockedPlanIsNotOverdue(t *testing.T) {
+	e, _ := takenOver(t, "web-abc/1/7")
+	e.epoch = stored(t, e).Epoch
+	changed(t, e, func(j *journal.Journal) {
+		j.OverdueID, j.Overdue, j.WaitingID, j.Waiting = reasons.VolumeInUse, "volume a is still attached", reasons.ClusterNotReached, "no answer"
+	})
+	if _, err := e.Block(t.Context(), plans.Step{}, reasons.SetDiffers, "another writer has changed web"); err != nil {
+		t.Fatal(err)
+	}
+	if j := stored(t, e); j.Overdue != "" || j.Waiting != "" || j.BlockedID != reasons.SetDiffers {
+		t.Errorf("overdue %q, waiting %q, blocked %q", j.Overdue, j.Waiting, j.BlockedID)
+	}
+	j := stored(t, e)
+	j.Overdue = "volume a is still attached" // of an earlier release
+	var v View
+	v.describe(e.plan, j, requests.Requested{}, func(verb string) string { return verb })
+	if v.Overdue != "" || v.Reason != "another writer has changed web" {
+		t.Errorf("overdue %q, because %q", v.Overdue, v.Reason)
 	}
 }

@@ -125,10 +125,10 @@ func (s standing) message() (reasons.ID, string) {
 	switch j := s.journal; {
 	case s.wrong != nil:
 		return reasons.Of(s.wrong), s.wrong.Error()
+	case j != nil && j.Blocked != "": // a reason to wait from before it explains nothing any more
+		return j.BlockedID, j.Blocked
 	case j != nil && j.Overdue != "":
 		return j.OverdueID, "overdue: " + j.Overdue
-	case j != nil && j.Blocked != "":
-		return j.BlockedID, j.Blocked
 	case otherwise != "":
 		return id, otherwise
 	case s.waits == "" && j != nil && s.holder == "":

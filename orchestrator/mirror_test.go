@@ -52,6 +52,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Blocked", journal.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Blocked", journal.Journal{Blocked: "volume a is in use", Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Paused", journal.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
