@@ -67,8 +67,11 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 			continue
 		}
 		unbegun, err := h.unbegun(ctx, p, o)
-		if err != nil || !over && !unbegun {
+		if err != nil {
 			return err
+		}
+		if !over && !unbegun {
+			continue // the user may delete only the other one
 		}
 		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
 		if err != nil {
