@@ -165,7 +165,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	c := r.process(ctx, ends)
 	if r.what == keep {
-		return c.Keep(ctx, false)
+		return r.keep(ctx, c)
 	}
 	if r.what == unname {
 		return r.unname(ctx, c)
@@ -202,6 +202,20 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.ended(ctx, p)
 	return nil
+}
+
+// keep maintains what the plan needs at rest. Whatever prevents that is reported: a pod that restarts
+// meanwhile is not found at its new address.
+func (r *run) keep(ctx context.Context, c runner.Runner) error {
+	err := c.Keep(ctx, false)
+	switch {
+	case err == nil:
+		r.orchestrator.isNews(r.plan.Name, "") // the same obstacle is told anew
+		return nil
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
+		return err
+	}
+	return r.waits(ctx, err)
 }
 
 // unname removes the names that the plan has kept.
