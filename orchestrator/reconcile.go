@@ -94,6 +94,10 @@ type known struct {
 
 // tries records when this process may begin a plan.
 type tries struct {
+	// from is where the plan was when this process last began it.
+	from place
+	// anew reports that another process had the plan meanwhile: the next start is spread as the first one.
+	anew     bool
 	failures int
 	// overtaken counts the last runs that were overtaken, in a row.
 	overtaken int
@@ -252,7 +256,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 		return reconcile.Result{}
 	}
 	if wait := h.leased(ctx, p.Name); wait > 0 {
-		delete(h.tries, p.Name)
+		h.elsewhere(p.Name, j)
 		h.waitsNoMore(p.Name)
 		return reconcile.Result{RequeueAfter: wait}
 	}
@@ -260,6 +264,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
+		h.triesOf(p.Name).from = placeOf(j)
 		h.begin(ctx, p, j, what, asked.Command)
 	}
 	return reconcile.Result{}
@@ -356,11 +361,39 @@ const (
 func (h *Orchestrator) turn(name string) time.Duration {
 	now, t := h.Now(), h.tries[name]
 	if t == nil {
-		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
-		t = &tries{after: now.Add(pause + rand.N(startDelayPerPlan))} //nolint:gosec // it spreads, and hides nothing
+		t = &tries{anew: true}
 		h.tries[name] = t
 	}
+	if t.anew {
+		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
+		spread := now.Add(pause + rand.N(startDelayPerPlan)) //nolint:gosec // it spreads, and hides nothing
+		if t.anew = false; t.after.Before(spread) {
+			t.after = spread
+		}
+	}
 	return t.after.Sub(now)
+}
+
+// place is where a plan is. It changes with every progress, and with no takeover.
+type place struct {
+	leg     plans.Leg
+	done    int
+	outcome plans.Outcome
+}
+
+func placeOf(j *journal.Journal) place { return place{j.Leg, j.Done, j.Outcome} }
+
+// elsewhere notes that another process has the Lease of a plan. What has failed here still counts, unless
+// the plan has got on meanwhile: otherwise two processes that are both refused would forget their pauses and
+// refusals in turn, and the plan would never be blocked (L3). The caller holds the lock.
+func (h *Orchestrator) elsewhere(name string, j *journal.Journal) {
+	switch t := h.tries[name]; {
+	case t == nil:
+	case t.from != placeOf(j):
+		delete(h.tries, name)
+	default:
+		t.anew = true
+	}
 }
 
 // failed delays the next try of a plan that could not be begun or continued, longer after every failure.

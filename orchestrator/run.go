@@ -109,8 +109,10 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 // delay decides when the run after one that has ended may begin. The caller holds the lock.
 func (h *Orchestrator) delay(name string, err error) {
 	switch {
-	case err == nil, errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
+	case err == nil, errors.Is(err, engine.ErrStopped):
 		delete(h.tries, name)
+	case errors.As(err, new(records.ErrLeaseTaken)):
+		h.triesOf(name).anew = true
 	case errors.Is(err, errOvertaken) && h.triesOf(name).overtaken <= maxOvertaken:
 		h.triesOf(name).after = h.Now()
 	default:
@@ -250,6 +252,9 @@ func (r *run) overtaken(ctx context.Context) error {
 // stuck ends a run whose plan could not be taken over or continued.
 func (r *run) stuck(ctx context.Context, why error) error {
 	if r.orchestrator.final(r.plan.Name, why) {
+		if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
+			return why // which still counts after the end of the other process
+		}
 		return r.block(ctx, cmp.Or(reasons.Of(why), reasons.RequestRefusedByAPI), why.Error())
 	}
 	return r.waits(ctx, why)
