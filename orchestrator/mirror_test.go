@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,5 +152,40 @@ func TestTheConditionStalledNamesTheReason(t *testing.T) {
 	c := meta.FindStatusCondition(after.Conditions, "Stalled")
 	if c == nil || c.Reason != string(reasons.VolumeInUse) || c.Message != "volume a is in use [VolumeInUse]" || after.Message != c.Message {
 		t.Errorf("%+v", after)
+	}
+}
+
+// A replica whose clock is ahead writes no status over that of the process that carries the plan out, until it has
+// watched its Lease expire.
+func TestClocksThatDifferMakeNoTwoStatuses(t *testing.T) {
+	h, p := fixture(t)
+	me, seconds, renewed := "me", int32(15), metav1.NewMicroTime(h.Now())
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: records.LeaseName(p.Name)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &me, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	if err := h.Live.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch, j.Begun = 1, 1; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.runs[p.Name] = &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	other := New(h.Setup)
+	other.Holder, other.ending = "other", true
+	clock := h.Now().Add(20 * time.Second)
+	other.Now = func() time.Time { return clock }
+	for _, o := range []*Orchestrator{h, other, h, other} {
+		r, err := o.Reconcile(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := told(t, h, "state"); state != "Moving" || o == other && r.RequeueAfter != 15*time.Second {
+			t.Errorf("%s shows %s, and looks again after %s", o.Holder, state, r.RequeueAfter)
+		}
+	}
+	clock = clock.Add(15 * time.Second)
+	if _, err := other.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if state := told(t, h, "state"); state != "Waiting" {
+		t.Errorf("after its Lease has expired it is shown as %s", state)
 	}
 }

@@ -181,7 +181,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if j == nil {
 		return h.opened(ctx, p, d)
 	}
-	holder, err := records.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
+	holder, left, err := h.holder(ctx, h.Cached, p.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -209,7 +209,16 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if result.RequeueAfter == 0 {
 		result.RequeueAfter, err = h.old(ctx, p, j)
 	}
+	result.RequeueAfter = sooner(result.RequeueAfter, left) // nothing reports that a Lease is renewed no longer
 	return result, err
+}
+
+// sooner returns the shorter of two pauses, of which 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
@@ -319,6 +328,19 @@ func (h *Orchestrator) forget(name string) {
 	h.waitsNoMore(name)
 	h.gauges.forget(name)
 	h.Board.Remove(h.Namespace, name)
+}
+
+// holder returns which process carries a plan out, or "", and how long that is certain. It compares no two clocks:
+// two processes whose clocks differ would otherwise not agree, and each replace the status that the other one writes.
+func (h *Orchestrator) holder(ctx context.Context, from client.Reader, name string) (string, time.Duration, error) {
+	var l coordinationv1.Lease
+	if err := from.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l); err != nil {
+		return "", 0, client.IgnoreNotFound(err)
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	holder, left := h.leases.Holder(&l, h.Dead, h.Now)
+	return holder, left, nil
 }
 
 // leased returns how long the Lease of a plan keeps this process away; 0 means not at all. The caller

@@ -290,7 +290,7 @@ func (r *run) block(ctx context.Context, id reasons.ID, reason string) error {
 
 // elsewhere reports whether another process carries the plan out.
 func (r *run) elsewhere(ctx context.Context) (bool, error) {
-	holder, err := r.store().Holder(ctx, r.orchestrator.Now)
+	holder, _, err := r.orchestrator.holder(ctx, r.orchestrator.Live, r.plan.Name)
 	return holder != "" && holder != r.orchestrator.Holder, err
 }
 

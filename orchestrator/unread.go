@@ -41,7 +41,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	delete(h.tries, name)
 	h.waitsNoMore(name) // it begins only when it can be read, and must keep no room from others until then
 	h.lock.Unlock()
-	holder, err := records.NewStore(h.Cached, h.Namespace, name).Holder(ctx, h.Now)
+	holder, _, err := h.holder(ctx, h.Cached, name)
 	if err != nil {
 		return later, err
 	}
