@@ -189,3 +189,56 @@ func TestClocksThatDifferMakeNoTwoStatuses(t *testing.T) {
 		t.Errorf("after its Lease has expired it is shown as %s", state)
 	}
 }
+
+// Two replicas whose errors differ, such as by a local port, leave the status of each other alone for a minute. What
+// is new to one of them is shown at once.
+func TestReplicasThatDoNotAgreeDoNotWakeEachOtherForEver(t *testing.T) {
+	one, p := fixture(t)
+	clock := one.Now()
+	one.Now = func() time.Time { return clock }
+	other := New(one.Setup)
+	other.Holder = "other"
+	writes := 0
+	live := interceptor.NewClient(one.Live.(client.WithWatch), interceptor.Funcs{
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			writes++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	})
+	one.Live, other.Live = live, live
+	show := func(h *Orchestrator, s standing, want int) time.Duration {
+		t.Helper()
+		var err error
+		if s.declared, err = records.ReadDeclared(t.Context(), live, h.Namespace, p.Name); err != nil {
+			t.Fatal(err)
+		}
+		s.name = p.Name
+		again, err := h.show(t.Context(), s)
+		if err != nil || writes != want {
+			t.Errorf("%s: %d writes, expected %d: %v", h.Holder, writes, want, err)
+		}
+		return again
+	}
+	fails := func(port string) standing {
+		return standing{state: planning, wrong: errors.New("no answer from :" + port)}
+	}
+	show(one, fails("1"), 1)
+	show(other, fails("2"), 2)
+	for range 3 {
+		if again := show(one, fails("1"), 2); again != disputeInterval {
+			t.Errorf("it is shown again after %s", again)
+		}
+		show(other, fails("2"), 2)
+	}
+	show(one, fails("3"), 3) // of a new try
+	clock = clock.Add(disputeInterval)
+	show(other, fails("2"), 4)
+	show(one, standing{state: planReady, plan: p}, 5)
+	show(other, standing{state: planReady, plan: p}, 5)
+	show(one, standing{state: "Paused", plan: p}, 6)
+	show(other, standing{state: planReady, plan: p}, 6) // its cache is behind
+	show(other, standing{state: "Paused", plan: p}, 6)
+	show(other, standing{state: planReady, plan: p}, 7)
+	show(one, standing{state: planReady, plan: p, holder: "other"}, 7)
+	show(one, standing{state: "Paused", plan: p}, 8) // after the other one had the plan
+}

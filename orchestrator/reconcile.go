@@ -41,6 +41,7 @@ type Orchestrator struct {
 	tries  map[string]*tries
 	lost   map[string]bool        // plans that wait for a cluster
 	told   map[string]string      // the last reported error of a plan
+	says   map[string]saying      // what this process has the status of a plan say
 	leases records.LeaseSightings // Leases of plans that other processes carry out
 	// waiting holds the plans for which this process has no room.
 	waiting map[string]*waiter
@@ -109,7 +110,7 @@ type tries struct {
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, says: map[string]saying{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
 		checks: wavelimit.New(maxConcurrentChecks),
 	}
 }
@@ -196,10 +197,8 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
 		return result, err
 	}
-	unshown := errors.Join(
-		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
-		h.letGo(ctx, p, j),
-	)
+	again, unshown := h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked})
+	unshown = errors.Join(unshown, h.letGo(ctx, p, j))
 	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
 		log.Log.WithName("plan").Info("status or finalizers of the StatefulSetMigration cannot be written", "plan", p.Name, "error", unshown.Error())
 	}
@@ -209,7 +208,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if result.RequeueAfter == 0 {
 		result.RequeueAfter, err = h.old(ctx, p, j)
 	}
-	result.RequeueAfter = sooner(result.RequeueAfter, left) // nothing reports that a Lease is renewed no longer
+	result.RequeueAfter = sooner(sooner(result.RequeueAfter, again), left) // nothing reports that a Lease is renewed no longer
 	return result, err
 }
 

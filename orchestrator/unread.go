@@ -63,7 +63,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	if err != nil {
 		return later, err
 	}
-	return later, h.show(ctx, standing{name: name, declared: d, state: unreadable, wrong: why})
+	return h.showing(ctx, standing{name: name, declared: d, state: unreadable, wrong: why}, unreadableRecheck)
 }
 
 // tellUnread writes an event on the ConfigMap that cannot be read.
