@@ -88,6 +88,51 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 	}
 }
 
+// A wave that could leave, and whose budgets are opened and tightened again while it waits, does not wait for ever. A
+// wait of Tighten between is another one.
+func TestTheClockOfAWaitThatComesBackGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		between []Progress
+		back    string
+		want    bool
+	}{
+		"it comes back":        {[]Progress{{Kind: Advanced}, {Kind: Wrote, Reason: "budget web"}}, "pods are counted", true},
+		"it is another one":    {[]Progress{{Kind: Wrote, Reason: "budget web"}}, "a node is not Ready", false},
+		"Tighten waits for it": {[]Progress{{Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, Reason: "a pod is down"}}, "pods are counted", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &clusters.ReadCache{}
+			g.Clear()
+			leaves := plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+			r := run{
+				Engine:   &Engine{Recent: clusters.NewRecent(), reads: g, plan: &plans.Plan{}, Now: time.Now}, //nolint:forbidigo // the clock of the bubble
+				Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
+				deadline: time.NewTimer(time.Minute),
+			}
+			waits := func(d time.Duration) {
+				t.Helper()
+				for end := time.After(d); ; {
+					select {
+					case <-end:
+						return
+					case <-r.deadline.C:
+						r.expired = true
+					}
+				}
+			}
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: "pods are counted"})
+			waits(6 * time.Minute)
+			for _, p := range c.between {
+				r.report(p)
+			}
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: c.back})
+			if waits(6 * time.Minute); r.expired != c.want {
+				t.Errorf("%s: it has waited too long: %t, expected %t", name, r.expired, c.want)
+			}
+		})
+	}
+}
+
 // What a blocked plan waited for before does not hide why it is blocked.
 func TestABlockedPlanIsNotOverdue(t *testing.T) {
 	e, _ := takenOver(t, "web-abc/1/7")
