@@ -60,7 +60,7 @@ func TestAChangeOfANodeTellsWhatItMeans(t *testing.T) {
 
 // What a watch reports of nodes is compared with what it has reported last, whether or not it was trimmed before.
 func TestAWatchComparesNodes(t *testing.T) {
-	w := &watched{versions: map[types.NamespacedName]string{}}
+	w := &watched{versions: map[types.NamespacedName]reported{}}
 	var told []Change
 	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })
 	cordon := func(n *corev1.Node) { n.Spec.Unschedulable = true }

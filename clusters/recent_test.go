@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -881,5 +882,41 @@ func TestAReadWaitsForNoWatchWhileAWatchWaitsForIt(t *testing.T) {
 	var pods corev1.PodList
 	if err := r.on.List(t.Context(), &pods, client.InNamespace("shop"), Only{Of: "all", Keep: func(o client.Object) client.Object { return o }}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A pod that was not selected is gone after an interrupted watch, and one of its name is there that is selected.
+func TestAnotherPodOfTheSameNameIsRead(t *testing.T) {
+	mounting := Only{Of: "the pods that mount a claim", Fixed: true, Keep: func(o client.Object) client.Object {
+		if pod, ok := o.(*corev1.Pod); ok && len(pod.Spec.Volumes) > 0 {
+			return pod.DeepCopy()
+		}
+		return nil
+	}}
+	r := recent(t, onePod("backup"))
+	w := &watched{versions: map[types.NamespacedName]reported{}}
+	w.join(func(key types.NamespacedName, c Change) { r.Changed(podKey(key.Name), c) })
+	lists := func(uid, version string) {
+		t.Helper()
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup", UID: types.UID(uid), ResourceVersion: version}}
+		if err := w.Replace([]any{o}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lists("first", "1")
+	if got := r.list(t, mounting); len(got) > 0 {
+		t.Fatalf("%q", got)
+	}
+	if err := r.cluster.Delete(t.Context(), onePod("backup")); err != nil {
+		t.Fatal(err)
+	}
+	next := onePod("backup")
+	next.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"}}}}
+	if err := r.cluster.Create(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	lists("second", "1000")
+	if got := r.list(t, mounting); len(got) != 1 {
+		t.Errorf("%q mount a claim, expected backup", got)
 	}
 }

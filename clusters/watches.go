@@ -65,7 +65,7 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 	one, open := w.open[s]
 	var whole context.Context // it outlives the first follower
 	if !open {
-		one = &watched{versions: map[types.NamespacedName]string{}}
+		one = &watched{versions: map[types.NamespacedName]reported{}}
 		whole, one.stop = context.WithCancel(context.WithoutCancel(ctx))
 		w.open[s] = one
 	}
@@ -120,12 +120,19 @@ func (w *Watches) lister(s subject, one *watched) (cache.ListerWatcher, runtime.
 type watched struct {
 	stop     context.CancelFunc
 	lock     sync.Mutex
-	versions map[types.NamespacedName]string
+	versions map[types.NamespacedName]reported
 	nodes    map[types.NamespacedName]*node
 	users    []*listener
 	synced   bool // everything that exists has been reported
 	open     bool // the API server is sending changes
 	streams  int  // how many streams have begun
+}
+
+// reported is what was last reported of an object. After an interruption there may be another object of its name, of
+// which nothing that was concluded from the former one is true.
+type reported struct {
+	uid     types.UID
+	version string
 }
 
 type listener struct {
@@ -289,13 +296,13 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	key, version := keyOf(m), m.GetResourceVersion()
+	key, is := keyOf(m), reported{m.GetUID(), m.GetResourceVersion()}
 	was, known := w.versions[key]
-	if was == version {
+	if was == is {
 		return key, nil
 	}
-	w.versions[key] = version
-	c := Change{Version: version, UID: m.GetUID(), Generation: m.GetGeneration(), Turned: !known}
+	w.versions[key] = is
+	c := Change{Version: is.version, UID: is.uid, Generation: m.GetGeneration(), Turned: !known || was.uid != is.uid}
 	if whole, ok := o.(*corev1.Node); ok { // not trimmed yet
 		o = asNode(whole)
 	}

@@ -65,7 +65,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 }
 
 func TestAWatchTellsOfWhatDiffers(t *testing.T) {
-	w := &watched{versions: map[types.NamespacedName]string{}}
+	w := &watched{versions: map[types.NamespacedName]reported{}}
 	first, second := hears{make(chan string, 10)}, hears{make(chan string, 10)}
 	one := w.join(first.tell)
 	must := func(err error) {
@@ -139,7 +139,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 
 // A change reports whether the object was created or deleted, or only changed.
 func TestPodsAreReportedWhenTheyChange(t *testing.T) {
-	w := &watched{versions: map[types.NamespacedName]string{{Namespace: "shop", Name: "web-0"}: "1"}}
+	w := &watched{versions: map[types.NamespacedName]reported{{Namespace: "shop", Name: "web-0"}: {version: "1"}}}
 	var told []Change
 	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })
 	meta := func(name, version string) *metav1.PartialObjectMetadata {
@@ -204,7 +204,7 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 
 // The end of a stream may be noted only after the next one has begun.
 func TestTheEndOfAFormerStreamEndsNoLaterOne(t *testing.T) {
-	w := &watched{versions: map[types.NamespacedName]string{}, synced: true}
+	w := &watched{versions: map[types.NamespacedName]reported{}, synced: true}
 	var ends []func()
 	run := func(f func()) { ends = append(ends, f) } // later
 	var streams []watch.Interface

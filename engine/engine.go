@@ -235,10 +235,11 @@ func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progres
 	return e.act(ctx, step, began, observed)
 }
 
-// act acts on how a step stands. A wave that would leave now must be prepared.
+// act acts on how a step stands. A wave that would leave now must be prepared (leaves).
 func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
-	if step.Op == plans.Shrink && observed.Standing == plans.Before && observed.Undo.Flight != nil {
+	if e.leaves(step, observed) {
 		if ready, next, err := e.prepared(ctx, step, began); err != nil || ready.Standing != plans.After {
+			e.retainPermit(step, ready, err)
 			return e.unprepared(ctx, step, next, ready, err)
 		}
 	}
@@ -401,7 +402,7 @@ func (e *Engine) block(ctx context.Context, step plans.Step, id reasons.ID, reas
 		return movedOn(step), nil
 	}
 	if e.journal.Blocked != reason {
-		e.journal.BlockedID, e.journal.Blocked = id, reason
+		e.journal.Block(id, reason)
 		e.record(journal.PlanBlocked, id, reason)
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)

@@ -18,9 +18,31 @@ import (
 // kubeletMargin is how long a pod may take to disappear, in addition to its grace period.
 const kubeletMargin = 5 * time.Minute
 
+// lull is what a wave that could leave waits for, and since when. A wait that Tighten does not see has the budgets
+// opened and tightened again, and comes back: its clock goes on then.
+type lull struct {
+	step   plans.Step
+	reason string
+	since  time.Time
+}
+
+// resumes continues the clock of a wait that has come back.
+func (r *run) resumes(before lull) {
+	switch p := r.last; {
+	case r.Now == nil:
+	case p.Kind != Waiting || p.Step.Op.Gated():
+		r.lull = before
+	case p.Step.Op == plans.Shrink && p.Step == before.step && p.Reason == before.reason:
+		r.lull = before
+		r.deadline.Reset(max(r.timeout()-clusters.Elapsed(before.since, r.Now()), 0))
+	default:
+		r.lull = lull{p.Step, p.Reason, r.Now()}
+	}
+}
+
 // restart restarts the clock for the step that was last reported.
 func (r *run) restart() {
-	r.expired, r.stalled = false, false
+	r.expired, r.stalled, r.lull = false, false, lull{}
 	if r.last.Step.Op.Gated() || r.last.Queued {
 		r.deadline.Stop() // gates have their own timeouts, and a queue has none
 		return
@@ -116,6 +138,8 @@ func (r *run) eases(ctx context.Context) bool {
 	if err != nil {
 		r.Report(r.last, err)
 	}
-	r.tight = err != nil || waits.Reason != ""
+	if r.tight = err != nil || waits.Reason != ""; !r.tight {
+		r.sent = sent{} // that the budgets are tightened again does not mean that it had no effect
+	}
 	return !r.tight
 }

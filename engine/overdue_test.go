@@ -10,7 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // A pod with a grace period of an hour is not overdue before that, whatever --step-timeout is.
@@ -82,5 +85,72 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 				t.Errorf("%s: it is too late after 70 seconds: %t", c.name, r.expired)
 			}
 		})
+	}
+}
+
+// A wave that could leave, and whose budgets are opened and tightened again while it waits, does not wait for ever. A
+// wait of Tighten between is another one.
+func TestTheClockOfAWaitThatComesBackGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		between []Progress
+		back    string
+		want    bool
+	}{
+		"it comes back":        {[]Progress{{Kind: Advanced}, {Kind: Wrote, Reason: "budget web"}}, "pods are counted", true},
+		"it is another one":    {[]Progress{{Kind: Wrote, Reason: "budget web"}}, "a node is not Ready", false},
+		"Tighten waits for it": {[]Progress{{Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, Reason: "a pod is down"}}, "pods are counted", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &clusters.ReadCache{}
+			g.Clear()
+			leaves := plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+			r := run{
+				Engine:   &Engine{Recent: clusters.NewRecent(), reads: g, plan: &plans.Plan{}, Now: time.Now}, //nolint:forbidigo // the clock of the bubble
+				Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
+				deadline: time.NewTimer(time.Minute),
+			}
+			waits := func(d time.Duration) {
+				t.Helper()
+				for end := time.After(d); ; {
+					select {
+					case <-end:
+						return
+					case <-r.deadline.C:
+						r.expired = true
+					}
+				}
+			}
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: "pods are counted"})
+			waits(6 * time.Minute)
+			for _, p := range c.between {
+				r.report(p)
+			}
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: c.back})
+			if waits(6 * time.Minute); r.expired != c.want {
+				t.Errorf("%s: it has waited too long: %t, expected %t", name, r.expired, c.want)
+			}
+		})
+	}
+}
+
+// What a blocked plan waited for before does not hide why it is blocked.
+func TestABlockedPlanIsNotOverdue(t *testing.T) {
+	e, _ := takenOver(t, "web-abc/1/7")
+	e.epoch = stored(t, e).Epoch
+	changed(t, e, func(j *journal.Journal) {
+		j.OverdueID, j.Overdue, j.WaitingID, j.Waiting = reasons.VolumeInUse, "volume a is still attached", reasons.ClusterNotReached, "no answer"
+	})
+	if _, err := e.Block(t.Context(), plans.Step{}, reasons.SetDiffers, "another writer has changed web"); err != nil {
+		t.Fatal(err)
+	}
+	if j := stored(t, e); j.Overdue != "" || j.Waiting != "" || j.BlockedID != reasons.SetDiffers {
+		t.Errorf("overdue %q, waiting %q, blocked %q", j.Overdue, j.Waiting, j.BlockedID)
+	}
+	j := stored(t, e)
+	j.Overdue = "volume a is still attached" // of an earlier release
+	var v View
+	v.describe(e.plan, j, requests.Requested{}, func(verb string) string { return verb })
+	if v.Overdue != "" || v.Reason != "another writer has changed web" {
+		t.Errorf("overdue %q, because %q", v.Overdue, v.Reason)
 	}
 }

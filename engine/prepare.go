@@ -23,6 +23,7 @@ type preparation struct {
 	look, meanwhile plans.Look
 	aside           *clusters.ReadCache
 	left            int // the Seq of the Reserve whose wave is left to Shrink, or is prepared
+	awaited         int // the Seq of the Reserve for which a wave that could leave has waited
 	seen            *foreseen
 	sending         sync.WaitGroup
 	// busy reports that a write is being sent beside the engine, and failed that the last one has failed.
@@ -143,7 +144,18 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 	case observed.Standing == plans.Conflict:
 		return e.block(ctx, step, observed.ID, observed.Reason)
 	}
+	e.preparation.awaited = next.Seq
 	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
+}
+
+// leaves reports whether a step that is due must find its wave prepared: a wave that would leave now, and one whose
+// budgets were opened again because it was not prepared. To tighten them for another few seconds would bring nothing.
+func (e *Engine) leaves(step plans.Step, observed plans.Observation) bool {
+	if observed.Standing != plans.Before {
+		return false
+	}
+	next, may := e.following(step)
+	return step.Op == plans.Shrink && observed.Undo.Flight != nil || step.Op == plans.Tighten && may && e.preparation.awaited == next.Seq
 }
 
 // prepare sends the write that a wave needs before it leaves. The wave is in the journal before that.

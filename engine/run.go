@@ -129,6 +129,7 @@ type run struct {
 	refusals refusals.Counter
 	backoff  *wait.Backoff
 	sent     sent
+	lull     lull
 }
 
 func (r *run) report(p Progress) {
@@ -143,8 +144,10 @@ func (r *run) report(p Progress) {
 		return
 	}
 	p.Overdue = false
+	before := r.lull
 	r.last = p
 	r.restart()
+	r.resumes(before)
 	r.Report(p, nil)
 }
 

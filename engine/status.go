@@ -186,7 +186,7 @@ func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.St
 func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Requested, command func(verb string) string) {
 	v.State = records.State(p, j, v.Holder)
 	v.Gates = j.Skipped(p)
-	if j.Overdue != "" {
+	if j.Overdue != "" && j.Blocked == "" {
 		v.OverdueID, v.Overdue = j.OverdueID, j.Overdue
 	}
 	v.ReasonID, v.Reason = j.Shown(v.Holder)

@@ -92,7 +92,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
 	spec := h.said(nil, d)
 	if spec == nil || spec.ApprovedHash != p.Hash {
-		return reconcile.Result{}, h.show(ctx, at.unapproved())
+		return h.showing(ctx, at.unapproved(), 0)
 	}
 	var record corev1.ConfigMap
 	if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
@@ -100,7 +100,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	}
 	if controllerutil.ContainsFinalizer(&record, finalizer) {
 		at.wrong = reasons.Because(reasons.NoJournal, fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name))
-		return reconcile.Result{}, h.show(ctx, at)
+		return h.showing(ctx, at, 0)
 	}
 	j := journal.New(p)
 	j.Detached, j.Paused = true, spec.Paused
@@ -108,7 +108,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	j.Timeline.Record(h.Now(), journal.Event{Kind: journal.Requested, By: spec.Requesters(plans.ApprovalField), What: "approved the plan"})
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Create(ctx, p, j); err != nil {
 		at.wrong = err
-		return reconcile.Result{RequeueAfter: mirrorRetryInterval}, h.show(ctx, at)
+		return h.showing(ctx, at, mirrorRetryInterval)
 	}
 	return reconcile.Result{}, nil // its journal requeues the plan
 }

@@ -43,6 +43,7 @@ type drafting struct {
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
 	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
 		h.undraft(name)
+		h.silent(name)
 		return reconcile.Result{}, err
 	}
 	at := standing{name: name, declared: d, state: planning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
@@ -57,9 +58,9 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	default:
 		var later time.Duration
 		later, at.wrong = h.drafted(ctx, name, d)
-		return reconcile.Result{RequeueAfter: later}, h.show(ctx, at)
+		return h.showing(ctx, at, later)
 	}
-	return reconcile.Result{}, h.show(ctx, at)
+	return h.showing(ctx, at, 0)
 }
 
 // drafted starts making a plan in a goroutine. It returns when to call again, and why the last try

@@ -67,8 +67,11 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 			continue
 		}
 		unbegun, err := h.unbegun(ctx, p, o)
-		if err != nil || !over && !unbegun {
+		if err != nil {
 			return err
+		}
+		if !over && !unbegun {
+			continue // the user may delete only the other one
 		}
 		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
 		if err != nil {
@@ -85,12 +88,11 @@ func (h *Orchestrator) unbegun(ctx context.Context, p *plans.Plan, o client.Obje
 	if o.GetDeletionTimestamp() == nil {
 		return false, nil
 	}
-	store := records.NewStore(h.Live, h.Namespace, p.Name)
-	holder, err := store.Holder(ctx, h.Now)
+	holder, _, err := h.holder(ctx, h.Live, p.Name)
 	if err != nil || holder != "" {
 		return false, err
 	}
-	j, _, err := store.Journal(ctx, p)
+	j, _, err := records.NewStore(h.Live, h.Namespace, p.Name).Journal(ctx, p)
 	return err == nil && j.Epoch == 0, err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -94,6 +95,38 @@ func deleted(t *testing.T, h *Orchestrator, p *plans.Plan) error {
 		}
 	}
 	return nil
+}
+
+// A user who deletes only one of the two objects of a plan that was never begun need not delete the other
+// one to be rid of it.
+func TestOneOfTheTwoObjectsMayBeDeleted(t *testing.T) {
+	for k, kind := range []string{"the record", "the StatefulSetMigration"} {
+		h, p := fixture(t)
+		h.ending = true
+		if err := h.guard(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error {
+			j.Block(reasons.ChecksFailed, "a check fails")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		o := h.records(p)[k]
+		if err := h.Live.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is still there: %v, with the finalizers %v", kind, err, o.GetFinalizers())
+		}
+		other := h.records(p)[1-k]
+		if err := h.Live.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || len(other.GetFinalizers()) == 0 {
+			t.Errorf("%s is deleted, and the other one is %v with the finalizers %v", kind, err, other.GetFinalizers())
+		}
+	}
 }
 
 // A plan that was begun, and whose journal is lost, does not begin again.

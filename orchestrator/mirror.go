@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -26,6 +29,9 @@ import (
 // The status of a StatefulSetMigration is derived from the plan and its journal. Its conditions are the
 // ones that tools that wait for objects understand (kstatus: Argo CD, Flux, Helm; `kubectl wait`). No
 // decision depends on the status.
+
+// disputeInterval is how long a status stays that another process has written, and that this one does not agree with.
+const disputeInterval = time.Minute
 
 // planReady is the state of a plan that is not approved yet.
 const planReady = "PlanReady"
@@ -125,10 +131,10 @@ func (s standing) message() (reasons.ID, string) {
 	switch j := s.journal; {
 	case s.wrong != nil:
 		return reasons.Of(s.wrong), s.wrong.Error()
+	case j != nil && j.Blocked != "": // a reason to wait from before it explains nothing any more
+		return j.BlockedID, j.Blocked
 	case j != nil && j.Overdue != "":
 		return j.OverdueID, "overdue: " + j.Overdue
-	case j != nil && j.Blocked != "":
-		return j.BlockedID, j.Blocked
 	case otherwise != "":
 		return id, otherwise
 	case s.waits == "" && j != nil && s.holder == "":
@@ -187,13 +193,38 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	return out
 }
 
+// saying is what this process would have the status of an object say, and when it last wrote that.
+type saying struct {
+	what string
+	at   time.Time
+}
+
+// disputed returns how long this process leaves a status as it is that another one has replaced, although nothing has
+// changed here. Processes that do not agree, such as on an error, would otherwise wake each other for ever.
+func (h *Orchestrator) disputed(name, what string, same bool) time.Duration {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	last := h.says[name]
+	if !same && last.what == what {
+		if left := disputeInterval - clusters.Elapsed(last.at, h.Now()); left > 0 {
+			return left
+		}
+	}
+	if !same || last.what != what {
+		h.says[name] = saying{what, h.Now()}
+	}
+	return 0
+}
+
 // show puts a plan on the page, and tells the receiver of notifications, if there is one, of the state. It
-// writes the status if it has changed, and if this process or no process holds the Lease.
-func (h *Orchestrator) show(ctx context.Context, s standing) error {
+// writes the status if it has changed, and if this process or no process holds the Lease. It returns when to show it
+// again; 0 if there is nothing to wait for.
+func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, error) {
 	h.put(s)
 	h.notice(s)
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
-		return nil
+		h.silent(s.name)
+		return 0, nil
 	}
 	var before frontStatus
 	status, _, _ := unstructured.NestedMap(s.declared.Object.Object, "status")
@@ -201,17 +232,35 @@ func (h *Orchestrator) show(ctx context.Context, s standing) error {
 		before = frontStatus{} // another writer has written a different status
 	}
 	next := shows(before, s, metav1.NewTime(h.Now()))
-	if equality.Semantic.DeepEqual(before, next) {
-		return nil
+	same := equality.Semantic.DeepEqual(before, next)
+	what := fmt.Sprint(s.declared.Object.GetUID(), next.ObservedGeneration, next.State, next.Message)
+	if left := h.disputed(s.name, what, same); same || left > 0 {
+		return left, nil
 	}
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	o := records.NewDeclared(h.Namespace, s.name)
 	o.SetUID(s.declared.Object.GetUID())
 	o.Object["status"] = status
-	return client.IgnoreNotFound(h.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate"), client.ForceOwnership))
+	if err = h.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate"), client.ForceOwnership); err != nil {
+		h.silent(s.name)
+	}
+	return 0, client.IgnoreNotFound(err)
+}
+
+// silent forgets what the status of an object should say: another process says it, or the write has failed.
+func (h *Orchestrator) silent(name string) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	delete(h.says, name)
+}
+
+// showing shows a plan, and returns the result of a pass that ends with that.
+func (h *Orchestrator) showing(ctx context.Context, s standing, later time.Duration) (reconcile.Result, error) {
+	again, err := h.show(ctx, s)
+	return reconcile.Result{RequeueAfter: sooner(later, again)}, err
 }
 
 // unapproved returns the standing of a plan that is not approved, with what the user has to do.

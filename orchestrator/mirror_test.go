@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Blocked", journal.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
+		{is("Blocked", journal.Journal{Blocked: "volume a is in use", Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{Overdue: "volume a is still attached"}), kstatus.FailedStatus, "Planned"},
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Paused", journal.Journal{Paused: true}), kstatus.InProgressStatus, "Planned"},
@@ -151,4 +153,92 @@ func TestTheConditionStalledNamesTheReason(t *testing.T) {
 	if c == nil || c.Reason != string(reasons.VolumeInUse) || c.Message != "volume a is in use [VolumeInUse]" || after.Message != c.Message {
 		t.Errorf("%+v", after)
 	}
+}
+
+// A replica whose clock is ahead writes no status over that of the process that carries the plan out, until it has
+// watched its Lease expire.
+func TestClocksThatDifferMakeNoTwoStatuses(t *testing.T) {
+	h, p := fixture(t)
+	me, seconds, renewed := "me", int32(15), metav1.NewMicroTime(h.Now())
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: records.LeaseName(p.Name)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &me, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
+	if err := h.Live.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch, j.Begun = 1, 1; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.runs[p.Name] = &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	other := New(h.Setup)
+	other.Holder, other.ending = "other", true
+	clock := h.Now().Add(20 * time.Second)
+	other.Now = func() time.Time { return clock }
+	for _, o := range []*Orchestrator{h, other, h, other} {
+		r, err := o.Reconcile(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := told(t, h, "state"); state != "Moving" || o == other && r.RequeueAfter != 15*time.Second {
+			t.Errorf("%s shows %s, and looks again after %s", o.Holder, state, r.RequeueAfter)
+		}
+	}
+	clock = clock.Add(15 * time.Second)
+	if _, err := other.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if state := told(t, h, "state"); state != "Waiting" {
+		t.Errorf("after its Lease has expired it is shown as %s", state)
+	}
+}
+
+// Two replicas whose errors differ, such as by a local port, leave the status of each other alone for a minute. What
+// is new to one of them is shown at once.
+func TestReplicasThatDoNotAgreeDoNotWakeEachOtherForEver(t *testing.T) {
+	one, p := fixture(t)
+	clock := one.Now()
+	one.Now = func() time.Time { return clock }
+	other := New(one.Setup)
+	other.Holder = "other"
+	writes := 0
+	live := interceptor.NewClient(one.Live.(client.WithWatch), interceptor.Funcs{
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			writes++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	})
+	one.Live, other.Live = live, live
+	show := func(h *Orchestrator, s standing, want int) time.Duration {
+		t.Helper()
+		var err error
+		if s.declared, err = records.ReadDeclared(t.Context(), live, h.Namespace, p.Name); err != nil {
+			t.Fatal(err)
+		}
+		s.name = p.Name
+		again, err := h.show(t.Context(), s)
+		if err != nil || writes != want {
+			t.Errorf("%s: %d writes, expected %d: %v", h.Holder, writes, want, err)
+		}
+		return again
+	}
+	fails := func(port string) standing {
+		return standing{state: planning, wrong: errors.New("no answer from :" + port)}
+	}
+	show(one, fails("1"), 1)
+	show(other, fails("2"), 2)
+	for range 3 {
+		if again := show(one, fails("1"), 2); again != disputeInterval {
+			t.Errorf("it is shown again after %s", again)
+		}
+		show(other, fails("2"), 2)
+	}
+	show(one, fails("3"), 3) // of a new try
+	clock = clock.Add(disputeInterval)
+	show(other, fails("2"), 4)
+	show(one, standing{state: planReady, plan: p}, 5)
+	show(other, standing{state: planReady, plan: p}, 5)
+	show(one, standing{state: "Paused", plan: p}, 6)
+	show(other, standing{state: planReady, plan: p}, 6) // its cache is behind
+	show(other, standing{state: "Paused", plan: p}, 6)
+	show(other, standing{state: planReady, plan: p}, 7)
+	show(one, standing{state: planReady, plan: p, holder: "other"}, 7)
+	show(one, standing{state: "Paused", plan: p}, 8) // after the other one had the plan
 }

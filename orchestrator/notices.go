@@ -156,7 +156,7 @@ func (h *Orchestrator) next(s standing) string {
 		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, h.Namespace)
 	}
 	switch j := s.journal; {
-	case s.wrong != nil, j != nil && j.Overdue != "":
+	case s.wrong != nil, j != nil && j.Overdue != "" && j.Blocked == "":
 		return command("status")
 	case j == nil && s.plan != nil:
 		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", h.Namespace, s.name, s.plan.Hash)

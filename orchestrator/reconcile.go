@@ -41,6 +41,7 @@ type Orchestrator struct {
 	tries  map[string]*tries
 	lost   map[string]bool        // plans that wait for a cluster
 	told   map[string]string      // the last reported error of a plan
+	says   map[string]saying      // what this process has the status of a plan say
 	leases records.LeaseSightings // Leases of plans that other processes carry out
 	// waiting holds the plans for which this process has no room.
 	waiting map[string]*waiter
@@ -94,6 +95,10 @@ type known struct {
 
 // tries records when this process may begin a plan.
 type tries struct {
+	// from is where the plan was when this process last began it.
+	from place
+	// anew reports that another process had the plan meanwhile: the next start is spread as the first one.
+	anew     bool
 	failures int
 	// overtaken counts the last runs that were overtaken, in a row.
 	overtaken int
@@ -105,7 +110,7 @@ type tries struct {
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
 		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, says: map[string]saying{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
 		checks: wavelimit.New(maxConcurrentChecks),
 	}
 }
@@ -177,7 +182,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if j == nil {
 		return h.opened(ctx, p, d)
 	}
-	holder, err := records.NewStore(h.Cached, h.Namespace, p.Name).Holder(ctx, h.Now)
+	holder, left, err := h.holder(ctx, h.Cached, p.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -192,10 +197,8 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if result.RequeueAfter, err = h.crowded(ctx, p, j, result.RequeueAfter); err != nil {
 		return result, err
 	}
-	unshown := errors.Join(
-		h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked}),
-		h.letGo(ctx, p, j),
-	)
+	again, unshown := h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked})
+	unshown = errors.Join(unshown, h.letGo(ctx, p, j))
 	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
 		log.Log.WithName("plan").Info("status or finalizers of the StatefulSetMigration cannot be written", "plan", p.Name, "error", unshown.Error())
 	}
@@ -205,7 +208,16 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	if result.RequeueAfter == 0 {
 		result.RequeueAfter, err = h.old(ctx, p, j)
 	}
+	result.RequeueAfter = sooner(sooner(result.RequeueAfter, again), left) // nothing reports that a Lease is renewed no longer
 	return result, err
+}
+
+// sooner returns the shorter of two pauses, of which 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
@@ -252,7 +264,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 		return reconcile.Result{}
 	}
 	if wait := h.leased(ctx, p.Name); wait > 0 {
-		delete(h.tries, p.Name)
+		h.elsewhere(p.Name, j)
 		h.waitsNoMore(p.Name)
 		return reconcile.Result{RequeueAfter: wait}
 	}
@@ -260,6 +272,7 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 		return reconcile.Result{RequeueAfter: wait}
 	}
 	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
+		h.triesOf(p.Name).from = placeOf(j)
 		h.begin(ctx, p, j, what, asked.Command)
 	}
 	return reconcile.Result{}
@@ -316,6 +329,19 @@ func (h *Orchestrator) forget(name string) {
 	h.Board.Remove(h.Namespace, name)
 }
 
+// holder returns which process carries a plan out, or "", and how long that is certain. It compares no two clocks:
+// two processes whose clocks differ would otherwise not agree, and each replace the status that the other one writes.
+func (h *Orchestrator) holder(ctx context.Context, from client.Reader, name string) (string, time.Duration, error) {
+	var l coordinationv1.Lease
+	if err := from.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l); err != nil {
+		return "", 0, client.IgnoreNotFound(err)
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	holder, left := h.leases.Holder(&l, h.Dead, h.Now)
+	return holder, left, nil
+}
+
 // leased returns how long the Lease of a plan keeps this process away; 0 means not at all. The caller
 // holds the lock.
 func (h *Orchestrator) leased(ctx context.Context, name string) time.Duration {
@@ -356,11 +382,39 @@ const (
 func (h *Orchestrator) turn(name string) time.Duration {
 	now, t := h.Now(), h.tries[name]
 	if t == nil {
-		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
-		t = &tries{after: now.Add(pause + rand.N(startDelayPerPlan))} //nolint:gosec // it spreads, and hides nothing
+		t = &tries{anew: true}
 		h.tries[name] = t
 	}
+	if t.anew {
+		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
+		spread := now.Add(pause + rand.N(startDelayPerPlan)) //nolint:gosec // it spreads, and hides nothing
+		if t.anew = false; t.after.Before(spread) {
+			t.after = spread
+		}
+	}
 	return t.after.Sub(now)
+}
+
+// place is where a plan is. It changes with every progress, and with no takeover.
+type place struct {
+	leg     plans.Leg
+	done    int
+	outcome plans.Outcome
+}
+
+func placeOf(j *journal.Journal) place { return place{j.Leg, j.Done, j.Outcome} }
+
+// elsewhere notes that another process has the Lease of a plan. What has failed here still counts, unless
+// the plan has got on meanwhile: otherwise two processes that are both refused would forget their pauses and
+// refusals in turn, and the plan would never be blocked (L3). The caller holds the lock.
+func (h *Orchestrator) elsewhere(name string, j *journal.Journal) {
+	switch t := h.tries[name]; {
+	case t == nil:
+	case t.from != placeOf(j):
+		delete(h.tries, name)
+	default:
+		t.anew = true
+	}
 }
 
 // failed delays the next try of a plan that could not be begun or continued, longer after every failure.

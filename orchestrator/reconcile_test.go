@@ -272,7 +272,7 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		clock := h.Now().Add(time.Minute)
 		h.Now = func() time.Time { return clock }
 		r := &run{orchestrator: h, plan: p, what: carry}
-		if err := r.stuck(t.Context(), c.err); (err == nil) == c.waits {
+		if err := r.stuck(t.Context(), c.err); (err == nil) != c.held {
 			t.Errorf("%s: %v", name, err)
 		}
 		j, _, err := records.NewStore(h.Live, "stsmigrate", p.Name).Journal(t.Context(), p)
@@ -282,6 +282,74 @@ func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 		if held, waits := j.Blocked == c.err.Error(), j.Waiting == c.err.Error(); held != c.held || waits != c.waits {
 			t.Errorf("%s: blocked because %q, waits because %q", name, j.Blocked, j.Waiting)
 		}
+	}
+}
+
+// Two processes that are refused in turn do not forget their refusals while the other one has the Lease:
+// each pauses longer after every refusal, and the plan is blocked at last (L3). Progress of the other one ends that.
+func TestARefusalCountsWhileAnotherProcessTries(t *testing.T) {
+	h, p := fixture(t)
+	clock := h.Now()
+	h.Now = func() time.Time { return clock }
+	store := records.NewStore(h.Live, h.Namespace, p.Name)
+	change := func(change func(*journal.Journal)) {
+		if err := store.Change(t.Context(), p, func(j *journal.Journal) error { change(j); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(j *journal.Journal) { j.Epoch = 1 })
+	look := func() time.Duration {
+		t.Helper()
+		r, err := h.Reconcile(t.Context(), request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.RequeueAfter
+	}
+	anothers := func() { // another process takes the plan over, and is refused
+		t.Helper()
+		lease, err := store.Acquire(t.Context(), "another", h.Dead, h.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(func(j *journal.Journal) { j.Epoch++ })
+		if wait := look(); wait != records.LeaseSeconds*time.Second {
+			t.Errorf("it waits for %s while another process has the Lease", wait)
+		}
+		if err := lease.Release(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "pv-0", errors.New("it would not be Retain"))
+	for n := range 4 {
+		h.lock.Lock()
+		h.triesOf(p.Name).from = place{leg: p.FirstLeg()} // its run begins
+		h.lock.Unlock()
+		if err := (&run{orchestrator: h, plan: p, what: carry}).stuck(t.Context(), refused); err == nil {
+			t.Fatalf("it is given up after %d refusals", n+1)
+		}
+		h.lock.Lock()
+		h.delay(p.Name, refused)
+		h.lock.Unlock()
+		anothers()
+		if wait := look(); wait != time.Second<<n {
+			t.Errorf("after %d refusals it pauses for %s", n+1, wait)
+		}
+		clock = clock.Add(20 * time.Second)
+	}
+	h.lock.Lock()
+	h.delay(p.Name, records.ErrLeaseTaken{Plan: p.Name}) // the other one was faster
+	h.lock.Unlock()
+	if err := (&run{orchestrator: h, plan: p, what: carry}).stuck(t.Context(), refused); err != nil {
+		t.Errorf("it is not given up after five refusals in more than a minute: %v", err)
+	}
+	if j, _, err := store.Journal(t.Context(), p); err != nil || j.Blocked != refused.Error() {
+		t.Errorf("blocked because %q, %v", j.Blocked, err)
+	}
+	change(func(j *journal.Journal) { j.Blocked, j.Done, j.Begun = "", 2, 2 })
+	anothers()
+	if h.tries[p.Name] != nil {
+		t.Errorf("the plan has got on elsewhere, and what failed before counts: %+v", h.tries[p.Name])
 	}
 }
 

@@ -109,8 +109,10 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 // delay decides when the run after one that has ended may begin. The caller holds the lock.
 func (h *Orchestrator) delay(name string, err error) {
 	switch {
-	case err == nil, errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
+	case err == nil, errors.Is(err, engine.ErrStopped):
 		delete(h.tries, name)
+	case errors.As(err, new(records.ErrLeaseTaken)):
+		h.triesOf(name).anew = true
 	case errors.Is(err, errOvertaken) && h.triesOf(name).overtaken <= maxOvertaken:
 		h.triesOf(name).after = h.Now()
 	default:
@@ -165,7 +167,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	c := r.process(ctx, ends)
 	if r.what == keep {
-		return c.Keep(ctx, false)
+		return r.keep(ctx, c)
 	}
 	if r.what == unname {
 		return r.unname(ctx, c)
@@ -204,6 +206,20 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
+// keep maintains what the plan needs at rest. Whatever prevents that is reported: a pod that restarts
+// meanwhile is not found at its new address.
+func (r *run) keep(ctx context.Context, c runner.Runner) error {
+	err := c.Keep(ctx, false)
+	switch {
+	case err == nil:
+		r.orchestrator.isNews(r.plan.Name, "") // the same obstacle is told anew
+		return nil
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
+		return err
+	}
+	return r.waits(ctx, err)
+}
+
 // unname removes the names that the plan has kept.
 func (r *run) unname(ctx context.Context, c runner.Runner) error {
 	err := c.RemoveNames(ctx, r.command, func(what string) {
@@ -236,6 +252,9 @@ func (r *run) overtaken(ctx context.Context) error {
 // stuck ends a run whose plan could not be taken over or continued.
 func (r *run) stuck(ctx context.Context, why error) error {
 	if r.orchestrator.final(r.plan.Name, why) {
+		if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
+			return why // which still counts after the end of the other process
+		}
 		return r.block(ctx, cmp.Or(reasons.Of(why), reasons.RequestRefusedByAPI), why.Error())
 	}
 	return r.waits(ctx, why)
@@ -271,7 +290,7 @@ func (r *run) block(ctx context.Context, id reasons.ID, reason string) error {
 
 // elsewhere reports whether another process carries the plan out.
 func (r *run) elsewhere(ctx context.Context) (bool, error) {
-	holder, err := r.store().Holder(ctx, r.orchestrator.Now)
+	holder, _, err := r.orchestrator.holder(ctx, r.orchestrator.Live, r.plan.Name)
 	return holder != "" && holder != r.orchestrator.Holder, err
 }
 

@@ -39,8 +39,9 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 		r.end()
 	}
 	delete(h.tries, name)
+	h.waitsNoMore(name) // it begins only when it can be read, and must keep no room from others until then
 	h.lock.Unlock()
-	holder, err := records.NewStore(h.Cached, h.Namespace, name).Holder(ctx, h.Now)
+	holder, _, err := h.holder(ctx, h.Cached, name)
 	if err != nil {
 		return later, err
 	}
@@ -62,7 +63,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	if err != nil {
 		return later, err
 	}
-	return later, h.show(ctx, standing{name: name, declared: d, state: unreadable, wrong: why})
+	return h.showing(ctx, standing{name: name, declared: d, state: unreadable, wrong: why}, unreadableRecheck)
 }
 
 // tellUnread writes an event on the ConfigMap that cannot be read.

@@ -162,3 +162,24 @@ func TestAPassThatPanicsTellsOfItsPlan(t *testing.T) {
 		t.Error("it was begun all the same")
 	}
 }
+
+// A plan that becomes unreadable while it waits for room takes no room from other plans, and ends none of
+// their runs.
+func TestAPlanThatCannotBeReadKeepsNoRoomFromOthers(t *testing.T) {
+	h, p := fixture(t)
+	h.MaxPlans = 1
+	h.lock.Lock()
+	h.runs["busy"] = &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
+	full := h.hasRoom(p.Name, inFlight)
+	delete(h.runs, "busy")
+	h.lock.Unlock()
+	replaced(t, h, "{", `{"requires":["pairs"],`)
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if full || !h.hasRoom("other", kept) {
+		t.Errorf("there was room: %t; a plan that can be read has none", full)
+	}
+}

@@ -168,7 +168,7 @@ func Undeclare(ctx context.Context, home client.Client, namespace string, p *pla
 	if err != nil {
 		return err
 	}
-	return store.forget(ctx, false)
+	return store.forget(ctx, p, false)
 }
 
 // Declared reads the StatefulSetMigration of the plan; nil means that there is none.

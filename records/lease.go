@@ -149,6 +149,16 @@ func (s LeaseSightings) Since(l *coordinationv1.Lease, now func() time.Time) tim
 	return s[l.Name].at
 }
 
+// Holder returns which process holds a Lease, or "" if none does, and how long the Lease keeps others away unless it
+// is renewed. Both follow from what was seen of the Lease, as in LeaseLeft.
+func (s LeaseSightings) Holder(l *coordinationv1.Lease, dead func(holder string) bool, now func() time.Time) (string, time.Duration) {
+	left := LeaseLeft(l, "", dead, s.Since(l, now), now())
+	if left == 0 {
+		return "", 0
+	}
+	return *l.Spec.HolderIdentity, left
+}
+
 // LeaseLeft returns how long a Lease still keeps processes other than its holder away; 0 means not at
 // all. since is when the caller first observed the present version. Only that time is compared, since
 // the holder's clock may be ahead or behind.

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -202,4 +204,77 @@ func TestAPlanWithoutItsJournalMakesNoRoom(t *testing.T) {
 	if have, err := store.Plan(t.Context()); err != nil || have.ID != old.ID {
 		t.Errorf("the plan is %v, %v", have, err)
 	}
+}
+
+// The user may store the next plan of a name at any moment, and begin it. What is deleted of the ended
+// plan is what was read of it.
+func TestTheNextPlanOfANameIsNotDeletedWithTheLast(t *testing.T) {
+	for how, remove := range map[string]func(*Store, *plans.Plan) error{
+		"the journal is collected": func(s *Store, _ *plans.Plan) error { return s.Delete(t.Context()) },
+		"the record is forgotten": func(s *Store, p *plans.Plan) error {
+			return s.Forget(t.Context(), p, "a/1", func(string) bool { return false }, planstest.Noon)
+		},
+		"a third plan is stored": func(s *Store, _ *plans.Plan) error { return s.CreatePlan(t.Context(), planstest.Named(t, "third")) },
+		"the user takes it back": func(s *Store, p *plans.Plan) error { return Undeclare(t.Context(), s.home, "mall", p) },
+	} {
+		for _, begun := range []bool{false, true} {
+			home, old, next := withUIDs(), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+			plain, first := NewStore(home, "mall", "web"), journal.New(old)
+			first.StartLeg(old, plans.Abort)
+			first.Outcome = plans.Aborted
+			if err := plain.Create(t.Context(), old, first); err != nil {
+				t.Fatal(err)
+			}
+			stored := false
+			slow := interceptor.NewClient(home, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, o, opts...)
+				if key.Name != "stsmigrate-web-journal" || stored {
+					return err
+				}
+				stored = true // the old journal was read, and the next plan is stored before the answer arrives
+				if begun {
+					j := journal.New(next)
+					j.Epoch, j.Begun = 1, 1
+					return errors.Join(err, plain.Create(ctx, next, j), plain.Offload(ctx, next, arrivedAt(next, 5)))
+				}
+				return errors.Join(err, plain.CreatePlan(ctx, next))
+			}})
+			err := remove(NewStore(slow, "mall", "web"), old)
+			if have, err := plain.Plan(t.Context()); err != nil || have.ID != next.ID {
+				t.Errorf("%s, begun %t: the stored plan is %v, %v", how, begun, have, err)
+			}
+			if !begun {
+				continue
+			}
+			if j, _, lost := plain.Journal(t.Context(), next); lost != nil || j.Begun != 1 {
+				t.Errorf("%s: the journal is %+v, %v (%v)", how, j, lost, err)
+			}
+			if got, lost := plain.Timeline(t.Context(), next, emptied(next)); lost != nil || len(got.Waves) != 1 {
+				t.Errorf("%s: the timeline is %+v, %v", how, got, lost)
+			}
+		}
+	}
+}
+
+// withUIDs returns an API server that gives each object a UID, and deletes only the object of the UID that
+// a deletion names.
+func withUIDs() client.WithWatch {
+	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(uuid.NewUUID())
+			return c.Create(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			var asked client.DeleteOptions
+			asked.ApplyOptions(opts)
+			is, _ := o.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), is); err != nil {
+				return err
+			}
+			if p := asked.Preconditions; p != nil && p.UID != nil && *p.UID != is.GetUID() {
+				return apierrors.NewConflict(corev1.Resource("configmaps"), o.GetName(), errors.New("the UID is another one"))
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}).Build()
 }

@@ -193,7 +193,7 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 	if why := s.Needed(ctx, have); why != nil {
 		return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
 	}
-	if err := s.forget(ctx, journals); err != nil {
+	if err := s.forget(ctx, have, journals); err != nil {
 		return err
 	}
 	return s.create(ctx, p, journals)
@@ -251,10 +251,11 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	case !journals:
 		return nil
 	}
-	return s.remove(ctx, &cm)
+	return s.bury(ctx, &cm, j.Plan)
 }
 
 // Delete deletes the journal of a plan that no longer exists, if that plan has ended and keeps no names.
+// The next plan of its name may be stored at any time, so nothing else is deleted than what was read.
 func (s *Store) Delete(ctx context.Context) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
@@ -262,9 +263,23 @@ func (s *Store) Delete(ctx context.Context) error {
 	}
 	var j journal.Journal
 	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
-		return s.forget(ctx, true)
+		return s.bury(ctx, &cm, j.Plan)
 	}
 	return nil // the user may need it
+}
+
+// bury deletes the journal of a plan in the version that was read, and the timeline of that plan before
+// it: without the journal nothing tells that the timeline may go.
+func (s *Store) bury(ctx context.Context, journal *corev1.ConfigMap, plan string) error {
+	var timeline corev1.ConfigMap
+	err := s.home.Get(ctx, s.timelineMap(), &timeline)
+	if err == nil && s.holdsTimeline(&timeline, plan) {
+		err = s.remove(ctx, &timeline)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the timeline of plan %s: %w", s.name, err)
+	}
+	return s.remove(ctx, journal)
 }
 
 // Needed returns why the record of a plan must stay; nil means that the plan has ended and keeps no
@@ -294,19 +309,20 @@ func (s *Store) Forget(ctx context.Context, p *plans.Plan, holder string, dead f
 	}
 	// Under the Lease no process can begin anything: an ended plan stays ended, and only the Keeper of
 	// its names would act on them.
-	return errors.Join(s.forget(ctx, true), lease.Release(ctx, true))
+	return errors.Join(s.forget(ctx, p, true), lease.Release(ctx, true))
 }
 
 // forget deletes the record of an ended plan, in the version that was read. The plan goes first: if the
-// process dies in between, a journal is left that records the end and to which plan it belongs.
-func (s *Store) forget(ctx context.Context, journals bool) error {
+// process dies in between, a journal is left that records the end and to which plan it belongs. What is
+// of another plan stays: the user may have stored the next plan of this name since p was read.
+func (s *Store) forget(ctx context.Context, p *plans.Plan, journals bool) error {
 	for _, name := range []types.NamespacedName{s.planMap(), s.timelineMap(), s.journalMap()} {
 		if name != s.planMap() && !journals {
 			return nil
 		}
 		var cm corev1.ConfigMap
 		err := s.home.Get(ctx, name, &cm)
-		if err == nil && (name != s.timelineMap() || s.holdsTimeline(&cm)) {
+		if err == nil && s.isOf(&cm, p) {
 			err = s.remove(ctx, &cm)
 		}
 		if client.IgnoreNotFound(err) != nil {
@@ -314,6 +330,19 @@ func (s *Store) forget(ctx context.Context, journals bool) error {
 		}
 	}
 	return nil
+}
+
+// isOf reports whether an object is a part of the record of a plan.
+func (s *Store) isOf(cm *corev1.ConfigMap, p *plans.Plan) bool {
+	switch cm.Name {
+	case s.planMap().Name:
+		have, err := planIn(cm)
+		return err == nil && have.ID == p.ID && have.Hash == p.Hash
+	case s.timelineMap().Name:
+		return s.holdsTimeline(cm, p.ID)
+	}
+	_, err := journal.Decode([]byte(cm.Data[journalKey]), p)
+	return err == nil
 }
 
 func (s *Store) remove(ctx context.Context, cm *corev1.ConfigMap) error {

@@ -28,10 +28,18 @@ func (s *Store) timelineMap() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-timeline"}
 }
 
-// holdsTimeline reports whether only this program can have created a ConfigMap of that name.
-func (s *Store) holdsTimeline(cm *corev1.ConfigMap) bool {
+// labelled reports whether only this program can have created a ConfigMap of that name.
+func (s *Store) labelled(cm *corev1.ConfigMap) bool {
 	_, has := cm.Data[timelineKey]
 	return has && cm.Labels[plans.PlanLabel] == s.name.Name
+}
+
+// holdsTimeline reports whether a ConfigMap is the timeline of a plan, or one of this program that names
+// no plan.
+func (s *Store) holdsTimeline(cm *corev1.ConfigMap, plan string) bool {
+	var t storedTimeline
+	_ = json.Unmarshal([]byte(cm.Data[timelineKey]), &t)
+	return s.labelled(cm) && (t.Plan == "" || t.Plan == plan)
 }
 
 // Offload adds entries to the stored timeline of a plan. Entries that it has already are not added again. It leaves
@@ -85,7 +93,7 @@ func (s *Store) stored(ctx context.Context, p *plans.Plan) (t journal.Timeline, 
 	err = json.Unmarshal([]byte(cm.Data[timelineKey]), &have)
 	switch {
 	case err != nil:
-	case have.Kind != plans.TimelineKind || have.APIVersion != plans.APIVersion || !s.holdsTimeline(cm):
+	case have.Kind != plans.TimelineKind || have.APIVersion != plans.APIVersion || !s.labelled(cm):
 		err = fmt.Errorf("it is no %s of version %s with the label %s=%s", plans.TimelineKind, plans.APIVersion, plans.PlanLabel, s.name.Name)
 	case have.Plan != p.ID:
 		return t, cm, nil

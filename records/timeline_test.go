@@ -88,9 +88,9 @@ func TestAStrangeTimelineIsLeftAlone(t *testing.T) {
 		if err := home.Get(t.Context(), client.ObjectKeyFromObject(strange), &is); err != nil || len(is.Data) != len(strange.Data) || is.Data[timelineKey] != strange.Data[timelineKey] {
 			t.Errorf("%s: %v, %v", name, is.Data, err)
 		}
-		err := store.forget(t.Context(), true)
+		err := store.forget(t.Context(), p, true)
 		gone := home.Get(t.Context(), client.ObjectKeyFromObject(strange), &is) != nil
-		if recorded := store.holdsTimeline(strange); err != nil || gone != recorded {
+		if recorded := store.labelled(strange); err != nil || gone != recorded {
 			t.Errorf("%s: gone is %t: %v", name, gone, err)
 		}
 	}

@@ -201,6 +201,7 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 	if err := c.agreed(ctx); err != nil {
 		return err
 	}
+	c.unwait(ctx)
 	var tending sync.WaitGroup
 	defer tending.Wait() // BEFORE the Lease is released
 	background, cancel := context.WithCancel(ctx)
@@ -231,6 +232,18 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 		}
 	}
 	return nil
+}
+
+// unwait removes from the journal what an orchestrator waited for before it could keep the plan: the reason
+// would be shown again whenever no process has the plan. Nothing else depends on it.
+func (c Runner) unwait(ctx context.Context) {
+	if !c.Orchestrated {
+		return
+	}
+	err := c.Store.Change(ctx, c.Plan, func(j *journal.Journal) error { j.Waiting = ""; return nil })
+	if err != nil {
+		c.Complain(err)
+	}
 }
 
 // leave returns when a dns.Syncer may write: while no other process can have the Lease, and, to create

@@ -38,7 +38,7 @@ func TestNamesAreKeptUnderALongLease(t *testing.T) {
 			}
 			home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 			store, stop, over := records.NewStore(home, "stsmigrate", p.Name), make(chan struct{}), make(chan error)
-			c := Runner{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop}
+			c := Runner{Plan: p, Store: store, On: on, Orchestrated: orchestrated, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: stop, Complain: func(error) {}}
 			go func() { over <- c.Keep(t.Context(), true) }()
 			<-time.After(time.Minute) // of the bubble
 			var have coordinationv1.Lease

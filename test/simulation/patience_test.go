@@ -11,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 const stepTimeout = 10 * time.Minute
@@ -238,4 +239,48 @@ func TestAStopIsReportedWhenTheBudgetsCannotBeOpened(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	})
+}
+
+// tight returns in how many of some seconds the budgets leave no room, and how the process has ended by then, as after.
+func (p *running) tight(seconds int) (tight int, got ended, over bool) {
+	for n := 0; n < seconds && !over; n++ {
+		p.w.rest()
+		if p.w.room() == 0 {
+			tight++
+		}
+		got, over = p.after(time.Second)
+	}
+	return tight, got, over
+}
+
+// While the other cluster does not bind the claim of a wave, the wave is up and the budgets are open: they are tightened
+// again once the claim is bound. A claim that is not bound in time is the reason why the plan is blocked.
+func TestAWaveWaitsForItsBinderUnderOpenBudgets(t *testing.T) {
+	for _, never := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(threeOrdinals(plans.Reimport))
+			r, e := w.begin(t, plans.Move)
+			w.until(t, r, e, plans.Protect)
+			w.unbound = w.on[plans.Destination].name
+			p := carried(t, w, r, e)
+			lasts := 5 * 60
+			if never {
+				lasts = 11 * 60
+			}
+			tight, got, over := p.tight(lasts)
+			w.unbound, w.quiet = "", 0
+			if tight > 60 || p.errs > 0 || w.inFlight() {
+				t.Errorf("the budgets were tight for %d seconds, with %d errors; in flight: %t", tight, p.errs, w.inFlight())
+			}
+			switch {
+			case !never:
+				if got = p.rests(t); got.Outcome != plans.Moved || got.err != nil {
+					t.Errorf("%+v", got)
+				}
+			case !over || got.Kind != engine.Blocked || got.ID != reasons.BinderBehind || w.journal.BlockedID != got.ID:
+				t.Errorf("%+v (%t), journal %q", got, over, w.journal.Blocked)
+			}
+			unbroken(t, w)
+		})
+	}
 }

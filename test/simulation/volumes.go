@@ -14,6 +14,9 @@ import (
 
 // binder is the PV controller: one write on a volume or a claim per call.
 func (w *world) binder(s *store) bool {
+	if s.name == w.unbound {
+		return false
+	}
 	for _, claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
 		if w.syncClaim(s, claim) {
 			return true

@@ -106,6 +106,7 @@ type world struct {
 	crashing []types.UID // pods whose application never becomes ready again
 	stuck    string      // the cluster that never detaches a volume
 	jammed   string      // the cluster that never attaches one
+	unbound  string      // the cluster whose binder does nothing
 	// How often a pod's kubelet does not end it yet, or a cluster neither attaches nor detaches; below 0: never.
 	lingers   map[types.UID]int
 	slow      map[string]int

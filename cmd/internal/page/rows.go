@@ -82,7 +82,7 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 		work = requests.Read(e.Plan, j, spec).Work
 	}
 	id, reason := j.OverdueID, j.Overdue
-	if reason == "" {
+	if reason == "" || j.Blocked != "" {
 		id, reason = j.Shown(e.Holder)
 	}
 	r.Explained(string(id), reasons.Runbook(id))

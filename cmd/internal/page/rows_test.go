@@ -66,6 +66,7 @@ func filled(t *testing.T, since time.Time) client.Client {
 	keep(t, c, "mall", "web", func(_ *plans.Plan, j *journal.Journal) {
 		j.Epoch = 1
 		j.Block(reasons.SetDiffers, "a claim is in the way")
+		j.OverdueID, j.Overdue = reasons.VolumeInUse, "volume a is attached" // an earlier release left it
 	})
 	keep(t, c, "mall", "db", func(p *plans.Plan, j *journal.Journal) {
 		j.Epoch, j.EndedAt = 1, &metav1.Time{Time: clock().Add(-time.Hour)}
