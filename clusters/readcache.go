@@ -38,6 +38,7 @@ type ReadCache struct {
 	Objects map[ObjectKey]client.Object // nil for an object that does not exist
 	Lists   map[ObjectKey]client.ObjectList
 	paged   map[ObjectKey]string // the versions of lists that were read page by page
+	only    map[ObjectKey]string // the selections that the lists are of, or ""
 	// Volumes are those of the wave. Their VolumeAttachments count as objects that were read.
 	Volumes map[string]bool
 }
@@ -45,6 +46,7 @@ type ReadCache struct {
 // Clear forgets all reads: the next look reads everything again.
 func (g *ReadCache) Clear() {
 	g.Objects, g.Lists, g.paged = map[ObjectKey]client.Object{}, map[ObjectKey]client.ObjectList{}, map[ObjectKey]string{}
+	g.only = map[ObjectKey]string{}
 }
 
 // Clients returns clients that read through the cache. Writes bypass it.
@@ -98,12 +100,14 @@ func answerWith(kept client.Object, t ObjectKey, into client.Object) error {
 	return nil
 }
 
-// List implements client.Reader. The cache keeps only whole lists. Of lists in pages it keeps the version.
+// List implements client.Reader. The cache keeps only whole lists, and a list of a selection answers for that selection
+// alone. Of lists in pages it keeps the version.
 func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
-	if known, ok := c.cache.Lists[t]; ok && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
+	known, ok := c.cache.Lists[t]
+	if only := selection(opts); ok && only == c.cache.only[t] && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
 		share(into, known)
 		return nil
 	}
@@ -118,10 +122,24 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 		c.cache.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version of the first page counts
 	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
-		c.cache.Lists[t], _ = reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
-		share(c.cache.Lists[t], into)
+		kept, _ := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
+		share(kept, into)
+		if ok { // what comes after either read is news
+			kept.SetResourceVersion(known.GetResourceVersion())
+		}
+		c.cache.Lists[t], c.cache.only[t] = kept, selection(opts)
 	}
 	return nil
+}
+
+// selection names what a list is a selection of, or returns "".
+func selection(opts []client.ListOption) string {
+	for _, o := range opts {
+		if only, ok := o.(Only); ok {
+			return only.Of + "/" + only.For
+		}
+	}
+	return ""
 }
 
 // attached keeps the VolumeAttachments of the wave's volumes.

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +89,62 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 	g.Clear()
 	if err := on[plans.Source].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &corev1.Pod{}); err != nil || reads != 4 {
 		t.Errorf("the next look read nothing (%d reads): %v", reads, err)
+	}
+}
+
+// Of a list that was read for a selection, nothing is answered that is about all objects: the others may be missing.
+func TestAListOfASelectionAnswersForNoOther(t *testing.T) {
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	}
+	reads := 0
+	c := fake.NewClientBuilder().WithObjects(pod("web-0"), pod("report")).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			reads++
+			err := c.List(ctx, list, client.InNamespace("shop"))
+			for _, o := range opts {
+				if only, ok := o.(Only); ok { // as the client does that keeps lists
+					pods := list.(*corev1.PodList)
+					pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return only.Keep(&p) == nil })
+				}
+			}
+			return err
+		},
+	}).Build()
+	g := &ReadCache{}
+	g.Clear()
+	on := g.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source]
+	one := func(name string) Only {
+		return Only{Of: name, Keep: func(o client.Object) client.Object {
+			if o.GetName() != name {
+				return nil
+			}
+			return o
+		}}
+	}
+	for k, c := range []struct {
+		only  client.ListOption
+		want  string
+		reads int
+	}{
+		{one("web-0"), "web-0 ", 1},
+		{one("web-0"), "web-0 ", 1},
+		{client.InNamespace("shop"), "report web-0 ", 2},
+		{one("report"), "report ", 3},
+		{client.InNamespace("shop"), "report web-0 ", 4},
+		{client.InNamespace("shop"), "report web-0 ", 4},
+	} {
+		var list corev1.PodList
+		if err := on.List(t.Context(), &list, client.InNamespace("shop"), c.only); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, p := range list.Items {
+			got += p.Name + " "
+		}
+		if got != c.want || reads != c.reads {
+			t.Errorf("list %d: %q after %d reads, expected %q after %d", k, got, reads, c.want, c.reads)
+		}
 	}
 }
 

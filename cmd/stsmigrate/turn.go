@@ -152,6 +152,6 @@ func (a *app) without(t *reach.Target, j *journal.Journal) error {
 
 // wordFlags adds the flags with which the user vouches for something when a plan continues.
 func (a *app) wordFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight: nothing of them can still run or write there")
+	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight or next to leave: nothing of them can still run or write there")
 	cmd.Flags().BoolVar(&a.word.Readopt, "readopt", false, "vouch that the sets and volumes that lost the mark of the plan, or were deleted and recreated, are what they were")
 }
