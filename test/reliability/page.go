@@ -315,7 +315,7 @@ func (p *paper) happens(k known) {
 
 func (p *paper) bugs(k known) {
 	p.say("\n## What was found on the way\n")
-	p.say("Faults of the product that a part of the proof has found, and what was done about each.\n")
+	p.say("Faults of the product that a part of the proof, or a review by readers who tried to break it, has found, and what was done about each.\n")
 	p.table("found by", "what was wrong", "what was done")
 	for _, b := range k.Bugs {
 		fix := b.Fix
