@@ -61,17 +61,17 @@ func (p *pass) wayBack(why string) string {
 
 // toBlame reports whether a pod that the update has created, or will create, does not become available. The
 // update is not to blame for an unavailable pod of the old revision. The deadline may have passed for such a
-// pod: then a new pod that was just created, or is not ready for a moment, is no failure either.
+// pod: then a new pod that was just created, is not ready for a moment, or waits for its turn, is no failure either.
 func (p *pass) toBlame() bool {
+	held := false // in order, no pod is created behind one that is missing or not available
 	for o := range p.set.ordinals() {
 		switch r := p.at(o); {
-		case !p.set.staged(o):
-		case !created(r.Pod):
-			if p.made == 0 {
-				return true
-			}
-		case p.mayFail(r) && (terminating(r.Pod) || p.hopeless(r.Pod)):
+		case p.set.staged(o) && !created(r.Pod) && p.made == 0 && !held:
 			return true
+		case created(r.Pod) && p.mayFail(r) && (terminating(r.Pod) || p.hopeless(r.Pod)):
+			return true
+		case p.set.ordered() && (!created(r.Pod) || p.set.down(r.Pod, p.world.Now) && !p.exempt(r)):
+			held = true
 		}
 	}
 	return false

@@ -157,22 +157,29 @@ func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
 // A deadline that has passed for another reason, here a protected pod, leaves an updated pod as much time as
 // ever: it may be not ready for a moment, be evicted and be recreated.
 func TestAPodThatIsGoneForAMomentIsNoFailureOfTheUpdate(t *testing.T) {
-	for name, happens := range map[string]func(*fixture){
-		"not ready":   func(s *fixture) { s.stops("web-4") },
-		"terminating": func(s *fixture) { s.is("web-4", "~") },
-		"gone":        func(s *fixture) { delete(s.pods, "web-4") },
+	for name, c := range map[string]struct {
+		happens  func(*fixture)
+		policies []func(*Set)
+	}{
+		"not ready":                  {func(s *fixture) { s.stops("web-4") }, []func(*Set){parallel, unavailable("1")}},
+		"terminating":                {func(s *fixture) { s.is("web-4", "~") }, []func(*Set){parallel, unavailable("1")}},
+		"gone":                       {func(s *fixture) { delete(s.pods, "web-4") }, []func(*Set){parallel, unavailable("1")}},
+		"gone, and not yet its turn": {func(s *fixture) { delete(s.pods, "web-4") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := aWorkingUpdate(t, "0! 1o 2o 3o 4", partition(1), parallel, unavailable("1"))
+			s := aWorkingUpdate(t, "0! 1o 2o 3o 4", append(c.policies, partition(1))...)
 			if s.after(2 * time.Minute); !strings.Contains(s.condition(Progressing), deadlineExceeded) || s.set.Status.Failed != "" {
 				t.Fatalf("%q, failed %q", s.condition(Progressing), s.set.Status.Failed)
 			}
-			happens(s)
+			c.happens(s)
 			for range 3 {
 				if s.sync(); s.set.Status.Failed != "" {
 					t.Fatalf("rolled back: %q", s.condition(RolledBack))
 				}
 				s.after(time.Second)
+			}
+			if c.policies == nil {
+				return // it is created when web-0 is available
 			}
 			delete(s.pods, "web-4")
 			s.sync()
