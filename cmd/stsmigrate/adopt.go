@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -83,10 +84,12 @@ func (a *app) waitForAdoption(ctx context.Context, wake *clusters.ChangeSignal, 
 	case <-wake.C():
 		return nil
 	case <-a.signals.Stop():
-		return exitCode{code: exitInterrupted, message: "interrupted; the same command continues"}
 	case <-ctx.Done():
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s; the same command waits again", s.Reason)}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s; the same command waits again", s.Reason)}
+		}
 	}
+	return exitCode{code: exitInterrupted, message: "interrupted; the same command continues"}
 }
 
 // writeAdoption asks for confirmation once, and writes.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -197,7 +196,7 @@ func (a *app) confirm(question string) error {
 		answer <- said
 	}()
 	select {
-	case <-a.reach.Ended:
+	case <-a.signals.Ended:
 		return context.Canceled
 	case said := <-answer:
 		if strings.TrimSpace(said) == "yes" && strings.HasSuffix(said, "\n") {
@@ -251,12 +250,4 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 	fmt.Fprintf(a.Out, "The old names are still answered, with the current addresses. To keep them current when pods restart: %s; to remove them: %s\n",
 		t.Command("names -w"), t.Command("names --remove"))
 	return nil
-}
-
-func readAll(r io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("reading standard input: %w", err)
-	}
-	return raw, nil
 }

@@ -44,7 +44,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
 	streams.Out, streams.ErrOut = out, errOut
 	a := &app{IOStreams: streams, raw: raw, now: time.Now, after: time.After, reach: reach.Flags{Version: versionText(), Ended: ctx.Done()}}
-	a.signals = &program.Signals{To: errOut, Exit: func() {
+	a.signals = &program.Signals{To: errOut, Ended: ctx.Done(), Exit: func() {
 		if view := a.restore.Load(); view != nil {
 			view.Restore()
 		}

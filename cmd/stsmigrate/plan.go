@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -147,7 +148,11 @@ func (a *app) read(file string) ([]byte, error) {
 		return a.stdin, nil
 	}
 	if file == "-" {
-		return readAll(a.In)
+		raw, err := io.ReadAll(a.In)
+		if err != nil {
+			err = fmt.Errorf("reading standard input: %w", err)
+		}
+		return raw, err
 	}
 	return os.ReadFile(file) //nolint:gosec // the person names the file
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +16,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -164,6 +168,21 @@ func TestAPlanTakesThePlaceOfNoOtherFile(t *testing.T) {
 		got := command(t, "plan", "web", "--to-namespace", "new", "--out", out, "--kubeconfig", filepath.Join(folder, "none"))
 		if got.code != exitError || !strings.Contains(got.errOut, want) {
 			t.Errorf("--out %s: it ends with %d and says %q, expected %q", out, got.code, got.errOut, want)
+		}
+	}
+}
+
+// An adoption that only waits ends with a signal as interrupted, and after its time limit as blocked.
+func TestAnAdoptionSaysWhyItNoLongerWaits(t *testing.T) {
+	a := &app{signals: new(program.Signals)}
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	late, free := context.WithTimeout(t.Context(), 0)
+	defer free()
+	for ctx, want := range map[context.Context]int{over: exitInterrupted, late: exitBlocked} {
+		var got exitCode
+		if err := a.waitForAdoption(ctx, clusters.NewChangeSignal(), plans.Observation{}); !errors.As(err, &got) || got.code != want {
+			t.Errorf("%v, expected exit code %d", err, want)
 		}
 	}
 }

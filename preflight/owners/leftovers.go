@@ -55,8 +55,8 @@ func leftovers(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 			continue // an Application that takes the copies for its own would have taken the originals
 		}
 		apps, err := Claimants(ctx, i, label)
-		if err != nil || len(apps) == 0 {
-			return out, err
+		if err != nil {
+			return nil, err
 		}
 		copies, err := copiesWith(ctx, i, label)
 		if err != nil {

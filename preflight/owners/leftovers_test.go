@@ -32,6 +32,7 @@ type gitops struct {
 	server        string // the cluster that it serves
 	name          string // its name in namespace argocd
 	made          string // the ApplicationSet that makes it
+	helm          bool   // whether the set itself is of another label, which no Application has
 }
 
 // inspected returns the input of the check. The Application is in the destination's cluster.
@@ -46,6 +47,9 @@ func (g gitops) inspected(t *testing.T) check.Inspection {
 		written = append(written, entry(g.manager, `{"f:spec":{"f:replicas":{},"f:maxUnavailable":{}}}`, time.Unix(0, 0)))
 	}
 	i.Now.Set.ObjectMeta = about("shop", "web", written...)
+	if g.helm {
+		i.Now.Set.Labels = map[string]string{InstanceLabel: "a-release"}
+	}
 	i.Now.SourceBudget = &policyv1.PodDisruptionBudget{ObjectMeta: about("shop", "web", written...)}
 	i.Plan.Dependencies = []plans.Dependency{{Kind: "ConfigMap", Name: "settings"}, {Kind: "Secret", Name: "web-tls", Required: "made by Certificate web"}}
 	here := []client.Object{&corev1.ConfigMap{ObjectMeta: about("shop", "settings")}, &corev1.Secret{ObjectMeta: about("shop", "web-tls")}}
@@ -113,8 +117,9 @@ func TestNoApplicationMayDeleteTheCopies(t *testing.T) {
 			g.notes = map[string]string{tracking: "shop:apps/StatefulSet:shop/web"}
 			g.manager = ""
 		}, nil},
-		"the label is Helm's alone":          {func(g *gitops) { g.manager = "" }, nil},
-		"there is another name in the label": {func(g *gitops) { g.labels = map[string]string{InstanceLabel: "web"} }, nil},
+		"the label is Helm's alone":                {func(g *gitops) { g.manager = "" }, nil},
+		"there is another name in the label":       {func(g *gitops) { g.labels = map[string]string{InstanceLabel: "web"} }, nil},
+		"the set is Helm's, and the budget is not": {func(g *gitops) { g.helm = true }, []string{"FAIL...(PodDisruptionBudget web, ConfigMap settings)..." + off}},
 		"the objects forbid it": {func(g *gitops) {
 			g.notes = map[string]string{"argocd.argoproj.io/sync-options": "Validate=false, Prune=false"}
 		}, nil},

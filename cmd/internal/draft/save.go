@@ -50,19 +50,31 @@ func (f *Flags) Save(p *plans.Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	if found, err := os.Stat(f.Out); err == nil && !found.Mode().IsRegular() {
-		return saving(os.WriteFile(f.Out, raw, 0o600)) // a pipe
+	mode := os.FileMode(0o600)
+	switch found, err := os.Lstat(f.Out); {
+	case err == nil && !found.Mode().IsRegular(): // a link, or a pipe
+		return saving(os.WriteFile(f.Out, raw, mode))
+	case err == nil:
+		mode = found.Mode().Perm()
 	}
-	beside, err := os.CreateTemp(filepath.Dir(f.Out), "."+filepath.Base(f.Out)+".*")
+	if replace(f.Out, raw, mode) == nil {
+		return nil
+	}
+	return saving(os.WriteFile(f.Out, raw, mode)) // in a folder that may not change, or on a mount of its own
+}
+
+// replace puts a file in the place of another one, whole.
+func replace(name string, raw []byte, mode os.FileMode) error {
+	beside, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return saving(err)
+		return err
 	}
 	_, err = beside.Write(raw)
-	if err = errors.Join(err, beside.Close()); err == nil {
-		err = os.Rename(beside.Name(), f.Out)
+	if err = errors.Join(err, beside.Chmod(mode), beside.Close()); err == nil {
+		err = os.Rename(beside.Name(), name)
 	}
 	if err != nil {
-		return saving(errors.Join(err, os.Remove(beside.Name())))
+		return errors.Join(err, os.Remove(beside.Name()))
 	}
 	return nil
 }

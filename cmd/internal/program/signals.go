@@ -14,6 +14,8 @@ import (
 type Signals struct {
 	// To is where it is said that a command stops.
 	To io.Writer
+	// Ended is closed when the command has to end.
+	Ended <-chan struct{}
 	// Exit ends the process at once, with what it has to put in order first.
 	Exit func()
 

@@ -15,6 +15,9 @@ const discoveryTimeout = 32 * time.Second
 // aboutKinds matches the path of a request about kinds, of groups, or of the version of the API server.
 var aboutKinds = regexp.MustCompile(`^(/.*)?/(api|api/v1|apis|apis/[^/]+/[^/]+|version|openapi/.*)/?$`)
 
+// aboutObjects matches the path of a request about objects, which may be called as they like.
+var aboutObjects = regexp.MustCompile(`/(api/v1|apis/[^/]+/[^/]+)/[^/]`)
+
 // discovery ends requests about kinds with the command, and after discoveryTimeout.
 type discovery struct {
 	next  http.RoundTripper
@@ -23,7 +26,7 @@ type discovery struct {
 
 // RoundTrip implements http.RoundTripper.
 func (d discovery) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !aboutKinds.MatchString(r.URL.Path) {
+	if !kinds(r.URL.Path) {
 		return d.next.RoundTrip(r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), discoveryTimeout)
@@ -42,6 +45,8 @@ func (d discovery) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer.Body = body{answer.Body, cancel}
 	return answer, nil
 }
+
+func kinds(path string) bool { return aboutKinds.MatchString(path) && !aboutObjects.MatchString(path) }
 
 // body ends the context of a request when all of the answer has been read.
 type body struct {
