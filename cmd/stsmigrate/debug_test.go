@@ -16,10 +16,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // planted is a part of every value below that must not leave the cluster.
@@ -58,6 +60,23 @@ func secretiveObjects() (set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1
 	return set, pod, claim, volume
 }
 
+// secretiveDeclaration returns the declaration of a plan, with secrets in its patches and its summary.
+func secretiveDeclaration() *unstructured.Unstructured {
+	o := records.NewDeclared("mall", "web")
+	var patches []any
+	for _, patch := range []string{
+		"- op: replace\n  path: /spec/template/spec/containers/0/env/0/value\n  value: " + planted,
+		"- op: add\n  path: /spec/template/spec/containers/0/env/-\n  value: {name: PASSWORD, value: " + planted + "}",
+		"- op: add\n  path: /spec/template/spec/containers/0/args\n  value: [--pass, " + planted + "]",
+		"spec: {template: {spec: {containers: [{name: db, env: [{name: PASSWORD, value: " + planted + "}]}]}}}",
+	} {
+		patches = append(patches, map[string]any{"patch": patch})
+	}
+	o.Object["spec"] = map[string]any{"source": map[string]any{"name": "web"}, "patches": patches}
+	o.Object["status"] = map[string]any{"summary": "  gate         db runs psql -c " + planted}
+	return o
+}
+
 // unpacked returns the files of an archive.
 func unpacked(t *testing.T, raw []byte) map[string]string {
 	t.Helper()
@@ -84,7 +103,7 @@ func unpacked(t *testing.T, raw []byte) map[string]string {
 
 func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	set, pod, claim, volume := secretiveObjects()
-	on, config := serve(t, []string{"home"}, set, pod, claim, volume,
+	on, config := serve(t, []string{"home"}, set, pod, claim, volume, secretiveDeclaration(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-password"}, Data: map[string][]byte{"password": []byte(planted)}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		&corev1.Event{
@@ -115,7 +134,7 @@ func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"plan.yaml": "id: web-abc", "journal.yaml": "blockedID: OrdinalsChanged", "status.yaml": "state: Blocked", "versions.yaml": "program:",
 		"source/set.yaml": "name: PASSWORD", "source/pods.yaml": "name: web-2", "source/events.yaml": "Readiness probe failed", "source/budgets.yaml": "name: web",
-		"source/claims.yaml": "data-web-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "README.txt": "No Secret was read",
+		"source/claims.yaml": "data-web-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "home/declaration.yaml": "containers/0/env/-", "README.txt": "No Secret was read",
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s: expected %q in:\n%s", name, want, files[name])

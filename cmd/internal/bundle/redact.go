@@ -71,7 +71,7 @@ func (c *Redactor) cleanField(name string, v any) any {
 	switch strings.ToLower(name) {
 	case "env", "httpheaders":
 		return c.without(v, "value")
-	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "changes":
+	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "changes", "summary":
 		return emptied(v)
 	case "terminated":
 		return c.without(c.clean(v), "message")
@@ -88,7 +88,7 @@ func (c *Redactor) without(v any, field string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
-			if name == field {
+			if strings.EqualFold(name, field) {
 				v[name] = hidden
 			}
 		}
@@ -156,8 +156,11 @@ func (c *Redactor) embedded(v any) any {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return hidden
 	}
-	if _, plain := tree.(string); plain {
+	switch whole := tree.(type) {
+	case string:
 		return c.Scrubbed(text)
+	case []any: // operations of a JSON patch: a path says what a value is, and no name of a field
+		tree = c.without(whole, "value")
 	}
 	if raw, err = json.Marshal(c.clean(tree)); err != nil {
 		return hidden
