@@ -57,7 +57,20 @@ func secretiveObjects() (set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1
 	claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-2", Annotations: notes}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-2"}}
 	volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-2", Annotations: notes}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "disk-2", VolumeAttributes: map[string]string{"user": planted}}
+	volume.Spec.MountOptions = []string{"hard", "user=" + planted}
 	return set, pod, claim, volume
+}
+
+// secretiveAttachments returns where the volume is attached, with what its driver handed over, and a volume of a
+// driver whose options are in clear.
+func secretiveAttachments() (a *storagev1.VolumeAttachment, old *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+	name := "pv-2"
+	a = &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-2"}, Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"chap": planted}}}
+	a.Spec.Source.PersistentVolumeName = &name
+	old = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
+	old.Spec.FlexVolume = &corev1.FlexPersistentVolumeSource{Driver: "example.com/cifs", Options: map[string]string{"share": planted}}
+	claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+	return a, old, claim
 }
 
 // secretiveDeclaration returns the declaration of a plan, with secrets in its patches and its summary.
@@ -103,7 +116,9 @@ func unpacked(t *testing.T, raw []byte) map[string]string {
 
 func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	set, pod, claim, volume := secretiveObjects()
-	on, config := serve(t, []string{"home"}, set, pod, claim, volume, secretiveDeclaration(),
+	attached, old, mounted := secretiveAttachments()
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "old", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: mounted.Name}}})
+	on, config := serve(t, []string{"home"}, set, pod, claim, volume, attached, old, mounted, secretiveDeclaration(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-password"}, Data: map[string][]byte{"password": []byte(planted)}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		&corev1.Event{
@@ -134,7 +149,7 @@ func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"plan.yaml": "id: web-abc", "journal.yaml": "blockedID: OrdinalsChanged", "status.yaml": "state: Blocked", "versions.yaml": "program:",
 		"source/set.yaml": "name: PASSWORD", "source/pods.yaml": "name: web-2", "source/events.yaml": "Readiness probe failed", "source/budgets.yaml": "name: web",
-		"source/claims.yaml": "data-web-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "home/declaration.yaml": "containers/0/env/-", "README.txt": "No Secret was read",
+		"source/claims.yaml": "data-web-2", "source/attachments.yaml": "name: csi-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "home/declaration.yaml": "containers/0/env/-", "README.txt": "No Secret was read",
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s: expected %q in:\n%s", name, want, files[name])

@@ -28,8 +28,8 @@ func NewRedactor() *Redactor {
 
 // Redact returns a document as YAML without what could be a secret. It goes by the names of fields, so it holds for
 // every kind of object: values of environment variables, commands and their arguments, contents of ConfigMaps and
-// Secrets, headers, attributes of volumes, what containers said last, and annotations that are not Kubernetes' or
-// this program's own. Names stay: they say where a value comes from.
+// Secrets, headers, queries, attributes of volumes and of their attachments, options of mounts, what containers said
+// last, and annotations that are not Kubernetes' or this program's own. Names stay: they say where a value comes from.
 func (c *Redactor) Redact(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -71,8 +71,18 @@ func (c *Redactor) cleanField(name string, v any) any {
 	switch strings.ToLower(name) {
 	case "env", "httpheaders":
 		return c.without(v, "value")
-	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "changes", "summary":
+	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "attachmentmetadata", "changes", "summary":
 		return emptied(v)
+	case "options": // of a FlexVolume; those of a pod's DNS are a list
+		if all, ok := v.(map[string]any); ok {
+			return emptied(all)
+		}
+	case "mountoptions":
+		return c.mountOptions(v)
+	case "path":
+		if at, query, ok := cutQuery(v); ok && query != "" {
+			return c.Scrubbed(at) + "?" + hidden
+		}
 	case "terminated":
 		return c.without(c.clean(v), "message")
 	case "annotations":
@@ -121,6 +131,39 @@ func emptied(v any) any {
 	return hidden
 }
 
+// cutQuery splits the path of a request.
+func cutQuery(v any) (at, query string, ok bool) {
+	text, _ := v.(string)
+	return strings.Cut(text, "?")
+}
+
+// plainOption matches options of a mount that are no secret: words, and numbers, such as versions and modes.
+var plainOption = regexp.MustCompile(`^[a-z_]+$|^[a-z_]+=[0-9]+(\.[0-9]+)*[kmg]?$`)
+
+// mountOptions keeps the names of the options of a mount, and plain values.
+func (c *Redactor) mountOptions(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for k := range v {
+			v[k] = c.mountOptions(v[k])
+		}
+		return v
+	case string:
+		all := strings.Split(v, ",")
+		for k, option := range all {
+			switch name, _, set := strings.Cut(option, "="); {
+			case plainOption.MatchString(option):
+			case set:
+				all[k] = name + "=" + hidden
+			default: // the rest of a value with a comma in it
+				all[k] = hidden
+			}
+		}
+		return c.Scrubbed(strings.Join(all, ","))
+	}
+	return emptied(v)
+}
+
 // annotations keeps the values that Kubernetes and this program have written.
 func (c *Redactor) annotations(v any) any {
 	all, ok := v.(map[string]any)
@@ -134,7 +177,9 @@ func (c *Redactor) annotations(v any) any {
 			all[name] = hidden
 			continue
 		}
-		all[name] = c.embedded(value)
+		if all[name] = c.embedded(value); rest == "mount-options" {
+			all[name] = c.mountOptions(value)
+		}
 	}
 	return all
 }
