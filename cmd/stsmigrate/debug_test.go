@@ -54,6 +54,7 @@ func secretiveObjects() (set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1
 	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2", Annotations: notes}, Spec: secretive()}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-2"}}}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "db", LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: "the password is " + planted}}}}
+	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "exec: run " + planted}
 	claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-2", Annotations: notes}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-2"}}
 	volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-2", Annotations: notes}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "disk-2", VolumeAttributes: map[string]string{"user": planted}}
@@ -123,7 +124,7 @@ func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-2"},
-			Message: "Readiness probe failed: dial postgres://root:" + planted + "@db, password=" + planted + ", Authorization: Bearer " + planted,
+			Message: "Readiness probe failed: dial postgres://root:" + planted + "@db, redis://:" + planted + "@redis, PGPASSWORD='my " + planted + "' run --requirepass " + planted + ", Authorization: token " + planted,
 		},
 		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "other-0"}, Message: "not of the plan"},
 	)

@@ -66,8 +66,7 @@ as they are now: sets, pods, claims, volumes, budgets, Leases, Events and the an
 No Secret was read. "(left out)" stands for values of environment variables, commands and arguments, contents of
 ConfigMaps, patches, headers, attributes of volumes and of their attachments, options of mounts, the last words
 of containers, and annotations of other programs. What looks like a credential in a message is left out too.
-Names of objects, namespaces, nodes and disks are in it: look through it
-before you send it to anybody.
+Names of objects, namespaces, nodes and disks are in it: look through it before you send it to anybody.
 
 not-read.txt, if there is one, lists what could not be read, and why.
 `

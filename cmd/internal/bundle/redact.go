@@ -15,15 +15,11 @@ import (
 const hidden = "(left out)"
 
 // Redactor leaves out what could be a secret.
-type Redactor struct{ credentials []*regexp.Regexp }
+type Redactor struct{ credentials []pattern }
 
 // NewRedactor returns a Redactor.
 func NewRedactor() *Redactor {
-	c := &Redactor{}
-	for _, p := range patterns() {
-		c.credentials = append(c.credentials, regexp.MustCompile(p))
-	}
-	return c
+	return &Redactor{credentials: patterns()}
 }
 
 // Redact returns a document as YAML without what could be a secret. It goes by the names of fields, so it holds for
@@ -83,8 +79,10 @@ func (c *Redactor) cleanField(name string, v any) any {
 		if at, query, ok := cutQuery(v); ok && query != "" {
 			return c.Scrubbed(at) + "?" + hidden
 		}
-	case "terminated":
-		return c.without(c.clean(v), "message")
+	case "terminated", "waiting": // states of a container; a journal has a text of the second name
+		if state, ok := c.clean(v).(map[string]any); ok {
+			return c.without(state, "message")
+		}
 	case "annotations":
 		return c.annotations(v)
 	case "patch":
@@ -211,24 +209,4 @@ func (c *Redactor) embedded(v any) any {
 		return hidden
 	}
 	return string(raw)
-}
-
-// Scrubbed removes what looks like a credential from a text, such as the message of an Event. Names of fields do not
-// help there.
-func (c *Redactor) Scrubbed(text string) string {
-	for _, p := range c.credentials {
-		text = p.ReplaceAllString(text, "${1}"+hidden)
-	}
-	return text
-}
-
-// patterns match credentials in prose and URLs. The first group is kept.
-func patterns() []string {
-	return []string{
-		`(?i)(\b(?:[a-z0-9]+[_-])*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|authorization|credentials?)["']?\s*[=:]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;&]+`,
-		`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{8,}`,
-		`(://[^/\s:@]+:)[^@\s/]+`,
-		`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+`,
-		`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
-	}
 }
