@@ -24,8 +24,9 @@ func NewRedactor() *Redactor {
 
 // Redact returns a document as YAML without what could be a secret. It goes by the names of fields, so it holds for
 // every kind of object: values of environment variables, commands and their arguments, contents of ConfigMaps and
-// Secrets, headers, queries, attributes of volumes and of their attachments, options of mounts, what containers said
-// last, and annotations that are not Kubernetes' or this program's own. Names stay: they say where a value comes from.
+// Secrets, headers, queries, what gates expect, attributes of volumes and of their attachments, options of mounts,
+// what containers said last, and annotations that are not Kubernetes' or this program's own. Names stay: they say
+// where a value comes from.
 func (c *Redactor) Redact(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -67,7 +68,8 @@ func (c *Redactor) cleanField(name string, v any) any {
 	switch strings.ToLower(name) {
 	case "env", "httpheaders":
 		return c.without(v, "value")
-	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "attachmentmetadata", "changes", "summary":
+	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "attachmentmetadata", "changes", "summary",
+		"expect", "expression":
 		return emptied(v)
 	case "options": // of a FlexVolume; those of a pod's DNS are a list
 		if all, ok := v.(map[string]any); ok {

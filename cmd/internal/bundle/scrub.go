@@ -59,6 +59,9 @@ const (
 	wordEnd = `(?:\b|_)(?:sig|signature|pass|pw|psk|auth|masterauth|jwt|session[_-]?id)`
 	// secretName is the name of a credential.
 	secretName = `(?:[a-z0-9_.-]*` + secretWord + `[a-z0-9_.-]*|[a-z0-9_.-]*` + wordEnd + `)`
+	// gate begins a reason about a gate, and tries says in its end how often it was asked.
+	gate  = `\bgate [a-z0-9-]+(?: \([A-Za-z]+\))? of [^\n]*?`
+	tries = `(?:; asked every| \((?:asked|waited)) [0-9][^\n]*`
 	// scheme is the word before a credential in a header.
 	scheme = `(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?`
 )
@@ -70,6 +73,8 @@ func patterns() []pattern {
 		{Regexp: must(`(?s)(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)},
 		{Regexp: must(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+`)},
 		{Regexp: must(`\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|hvs\.|AKIA|ASIA|sk-|npm_|AIza)[A-Za-z0-9_-]{12,}`)},
+		// What a pod says to a gate, and what the gate expects of it.
+		{Regexp: must(`(?P<before>` + gate + `(?:(?:exit code -?[0-9]+|HTTP status [0-9]+|no answer in [0-9a-z.]+)[:,;]|; expected) )(?:[^\n]*(?P<after>` + tries + `)|[^\n]+)`)},
 		// Headers, up to the end of the line, or of the quotes around the value.
 		{Regexp: must(`(?i)(?P<before>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)(?:\\*["'])?\s*[=:]+\s*)(?:` + quoted + `|[^\s"'\\][^\r\n]*)`)},
 		// The user and the password of a URL. The password may have a slash in it.

@@ -73,3 +73,23 @@ func TestWhatAContainerWaitsForIsNotQuoted(t *testing.T) {
 		t.Errorf("what a plan waits for is lost: %s", got)
 	}
 }
+
+// What a pod says to a gate is of the kind of the last words of a container.
+func TestWhatAPodSaysToAGateIsLeftOut(t *testing.T) {
+	for text, want := range map[string]string{
+		"gate db (BeforeShrink) of web-2: command in pod web-2 of shop/web in east: exit code 1: a hunter2; expected exit code 0 and \"hunter2\" (asked 3 time(s) in 1m0s); `resume` tries again": "gate db (BeforeShrink) of web-2: command in pod web-2 of shop/web in east: exit code 1: (left out) (asked 3 time(s) in 1m0s); `resume` tries again",
+		`gate db of web-2: HTTP status 200, and hunter2; expected HTTP status 200 to 399 and hunter2; asked every 5s, for up to 1m0s`:                                                             "gate db of web-2: HTTP status 200, (left out); asked every 5s, for up to 1m0s",
+		`gate db of web-2: exit code 0; expected exit code 0 and hunter2`:                                                                                                                         "gate db of web-2: exit code 0; (left out)",
+		`gate db of web-2: pod web-2 of shop/web does not exist; expected exit code 0 and hunter2; asked every 5s, for up to 1m0s`:                                                                "gate db of web-2: pod web-2 of shop/web does not exist; expected (left out); asked every 5s, for up to 1m0s",
+		`overdue: gate db of web-2: no answer in 10s: hunter2; expected exit code 0; asked every 5s, for up to 1m0s`:                                                                              "overdue: gate db of web-2: no answer in 10s: (left out); asked every 5s, for up to 1m0s",
+		`gate db of web-2: Job web-db of shop/web in east has 1 active and 0 failed pod(s), for up to 1m0s`:                                                                                       "gate db of web-2: Job web-db of shop/web in east has 1 active and 0 failed pod(s), for up to 1m0s",
+	} {
+		if got := NewRedactor().Scrubbed(text); got != want {
+			t.Errorf("%s\n\tis shown as %s,\n\texpected    %s", text, got, want)
+		}
+	}
+	got := redacted(t, map[string]any{"gates": []any{map[string]any{"name": "db", "expect": "hunter2", "expression": `code == 0 && text == "hunter2"`}}})
+	if strings.Contains(got, planted) || !strings.Contains(got, "name: db") {
+		t.Error(got)
+	}
+}
