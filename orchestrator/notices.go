@@ -146,6 +146,7 @@ func (h *Orchestrator) noticeOf(s standing) notify.State {
 			out.ReasonID, out.Reason = string(id), records.Brief(why)
 		}
 	}
+	out.Reason = notify.Told(out.ReasonID, out.Reason, fmt.Sprintf("`stsmigrate status %s -n %s --context HOME`", s.name, h.Namespace))
 	out.Next = h.next(s)
 	return out
 }

@@ -314,6 +314,26 @@ func keyDir(t *testing.T) string {
 	return dir
 }
 
+// A gate of a plan asks a pod, and what the pod answers is for the users of the cluster.
+func TestAReceiverIsNotToldWhatAPodHasAnsweredToAGate(t *testing.T) {
+	h, p := fixture(t)
+	h.ending = true
+	in := newInbox(t)
+	sends(t, h, in.URL)
+	turn(t, h, p, func(j *journal.Journal) {
+		j.Epoch = 1
+		j.Block(reasons.GateFailed, `gate db (BeforeShrink) of web-2: command in pod web-2 of shop/web in east: exit code 1: the complaint; expected exit code 0 and "the text" (asked 3 time(s) in 1m0s); `+"`resume` tries again")
+	})
+	all, words := in.changes(t, 2)
+	const want = "gate db (BeforeShrink) of web-2 (GateFailed): `stsmigrate status web -n stsmigrate --context HOME` shows the rest"
+	if words != "approved blocked" || all[1].Data.Reason != want || all[1].Data.ReasonID != "GateFailed" {
+		t.Errorf("%s: %+v", words, all)
+	}
+	if strings.Contains(in.raw, "the complaint") || strings.Contains(in.raw, "the text") {
+		t.Error(in.raw)
+	}
+}
+
 // Nothing of an environment, a gate, a patch, an annotation or a Secret gets into a message.
 func TestNoSecretGetsIntoANotification(t *testing.T) {
 	const planted = "pl4nted-s3cret"
@@ -333,7 +353,14 @@ func TestNoSecretGetsIntoANotification(t *testing.T) {
 	d.Object["spec"] = map[string]any{"source": map[string]any{"name": planted}}
 	h.Cached = fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	for _, word := range []string{planning, planReady, "Planned", "Moving", "Blocked", "Paused", "Moved", "Split", "Aborting", "Aborted", "Finalizing", "Finalized", unreadable} {
-		for _, j := range []*journal.Journal{nil, journal.New(p), {Blocked: "a claim is in the way"}, {Overdue: "volume a is attached"}} {
+		for _, j := range []*journal.Journal{
+			nil, journal.New(p),
+			{Blocked: "a claim is in the way"},
+			{Overdue: "volume a is attached"},
+			{BlockedID: reasons.GateFailed, Blocked: "gate db (BeforeShrink) of web-2: command in pod web-2 of shop/web: exit code 1: " + planted + "; expected exit code 0 and " + planted},
+			{OverdueID: reasons.GateNotPassed, Overdue: "gate db of web-2: exit code 1: " + planted + "; expected exit code 0"},
+			{BlockedID: reasons.RequestRefusedByAPI, Blocked: `admission webhook "a" denied the request: ` + planted},
+		} {
 			s := standing{name: p.Name, declared: &records.Declared{Object: d}, plan: p, journal: j, state: word}
 			e, news := notify.Next(notify.Mark{}, h.noticeOf(s), h.Now())
 			raw, err := json.Marshal(e)

@@ -16,10 +16,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // planted is a part of every value below that must not leave the cluster.
@@ -52,10 +54,41 @@ func secretiveObjects() (set *appsv1.StatefulSet, pod *corev1.Pod, claim *corev1
 	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2", Annotations: notes}, Spec: secretive()}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-2"}}}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "db", LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: "the password is " + planted}}}}
+	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "exec: run " + planted}
 	claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-2", Annotations: notes}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-2"}}
 	volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-2", Annotations: notes}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "disk-2", VolumeAttributes: map[string]string{"user": planted}}
+	volume.Spec.MountOptions = []string{"hard", "user=" + planted}
 	return set, pod, claim, volume
+}
+
+// secretiveAttachments returns where the volume is attached, with what its driver handed over, and a volume of a
+// driver whose options are in clear.
+func secretiveAttachments() (a *storagev1.VolumeAttachment, old *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+	name := "pv-2"
+	a = &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-2"}, Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"chap": planted}}}
+	a.Spec.Source.PersistentVolumeName = &name
+	old = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
+	old.Spec.FlexVolume = &corev1.FlexPersistentVolumeSource{Driver: "example.com/cifs", Options: map[string]string{"share": planted}}
+	claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+	return a, old, claim
+}
+
+// secretiveDeclaration returns the declaration of a plan, with secrets in its patches and its summary.
+func secretiveDeclaration() *unstructured.Unstructured {
+	o := records.NewDeclared("mall", "web")
+	var patches []any
+	for _, patch := range []string{
+		"- op: replace\n  path: /spec/template/spec/containers/0/env/0/value\n  value: " + planted,
+		"- op: add\n  path: /spec/template/spec/containers/0/env/-\n  value: {name: PASSWORD, value: " + planted + "}",
+		"- op: add\n  path: /spec/template/spec/containers/0/args\n  value: [--pass, " + planted + "]",
+		"spec: {template: {spec: {containers: [{name: db, env: [{name: PASSWORD, value: " + planted + "}]}]}}}",
+	} {
+		patches = append(patches, map[string]any{"patch": patch})
+	}
+	o.Object["spec"] = map[string]any{"source": map[string]any{"name": "web"}, "patches": patches}
+	o.Object["status"] = map[string]any{"summary": "  gate         db runs psql -c " + planted}
+	return o
 }
 
 // unpacked returns the files of an archive.
@@ -84,12 +117,14 @@ func unpacked(t *testing.T, raw []byte) map[string]string {
 
 func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	set, pod, claim, volume := secretiveObjects()
-	on, config := serve(t, []string{"home"}, set, pod, claim, volume,
+	attached, old, mounted := secretiveAttachments()
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "old", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: mounted.Name}}})
+	on, config := serve(t, []string{"home"}, set, pod, claim, volume, attached, old, mounted, secretiveDeclaration(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-password"}, Data: map[string][]byte{"password": []byte(planted)}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-2"},
-			Message: "Readiness probe failed: dial postgres://root:" + planted + "@db, password=" + planted + ", Authorization: Bearer " + planted,
+			Message: "Readiness probe failed: dial postgres://root:" + planted + "@db, redis://:" + planted + "@redis, PGPASSWORD='my " + planted + "' run --requirepass " + planted + ", Authorization: token " + planted,
 		},
 		&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "other-0"}, Message: "not of the plan"},
 	)
@@ -115,7 +150,7 @@ func TestAnArchiveForHelpersHasNoSecretInIt(t *testing.T) {
 	for name, want := range map[string]string{
 		"plan.yaml": "id: web-abc", "journal.yaml": "blockedID: OrdinalsChanged", "status.yaml": "state: Blocked", "versions.yaml": "program:",
 		"source/set.yaml": "name: PASSWORD", "source/pods.yaml": "name: web-2", "source/events.yaml": "Readiness probe failed", "source/budgets.yaml": "name: web",
-		"source/claims.yaml": "data-web-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "README.txt": "No Secret was read",
+		"source/claims.yaml": "data-web-2", "source/attachments.yaml": "name: csi-2", "source/volumes.yaml": "volumeHandle: disk-2", "home/leases.yaml": "[]", "home/declaration.yaml": "containers/0/env/-", "README.txt": "No Secret was read",
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s: expected %q in:\n%s", name, want, files[name])

@@ -64,9 +64,10 @@ const readme = `This archive was written by "stsmigrate debug". It has what is s
 as they are now: sets, pods, claims, volumes, budgets, Leases, Events and the answers of the checks.
 
 No Secret was read. "(left out)" stands for values of environment variables, commands and arguments, contents of
-ConfigMaps, headers, attributes of volumes, the last words of containers, and annotations of other programs. What looks
-like a credential in a message is left out too. Names of objects, namespaces, nodes and disks are in it: look through
-it before you send it to anybody.
+ConfigMaps, patches, headers, what gates expect and are told, attributes of volumes and of their attachments,
+options of mounts, the last words of containers, and annotations of other programs. What looks like a credential
+in a message is left out too. Names of objects, namespaces, nodes and disks are in it: look through it before
+you send it to anybody.
 
 not-read.txt, if there is one, lists what could not be read, and why.
 `

@@ -15,21 +15,18 @@ import (
 const hidden = "(left out)"
 
 // Redactor leaves out what could be a secret.
-type Redactor struct{ credentials []*regexp.Regexp }
+type Redactor struct{ credentials []pattern }
 
 // NewRedactor returns a Redactor.
 func NewRedactor() *Redactor {
-	c := &Redactor{}
-	for _, p := range patterns() {
-		c.credentials = append(c.credentials, regexp.MustCompile(p))
-	}
-	return c
+	return &Redactor{credentials: patterns()}
 }
 
 // Redact returns a document as YAML without what could be a secret. It goes by the names of fields, so it holds for
 // every kind of object: values of environment variables, commands and their arguments, contents of ConfigMaps and
-// Secrets, headers, attributes of volumes, what containers said last, and annotations that are not Kubernetes' or
-// this program's own. Names stay: they say where a value comes from.
+// Secrets, headers, queries, what gates expect, attributes of volumes and of their attachments, options of mounts,
+// what containers said last, and annotations that are not Kubernetes' or this program's own. Names stay: they say
+// where a value comes from.
 func (c *Redactor) Redact(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -71,10 +68,23 @@ func (c *Redactor) cleanField(name string, v any) any {
 	switch strings.ToLower(name) {
 	case "env", "httpheaders":
 		return c.without(v, "value")
-	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "changes":
+	case "command", "args", "data", "binarydata", "stringdata", "volumeattributes", "attachmentmetadata", "changes", "summary",
+		"expect", "expression":
 		return emptied(v)
-	case "terminated":
-		return c.without(c.clean(v), "message")
+	case "options": // of a FlexVolume; those of a pod's DNS are a list
+		if all, ok := v.(map[string]any); ok {
+			return emptied(all)
+		}
+	case "mountoptions":
+		return c.mountOptions(v)
+	case "path":
+		if at, query, ok := cutQuery(v); ok && query != "" {
+			return c.Scrubbed(at) + "?" + hidden
+		}
+	case "terminated", "waiting": // states of a container; a journal has a text of the second name
+		if state, ok := c.clean(v).(map[string]any); ok {
+			return c.without(state, "message")
+		}
 	case "annotations":
 		return c.annotations(v)
 	case "patch":
@@ -88,7 +98,7 @@ func (c *Redactor) without(v any, field string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
-			if name == field {
+			if strings.EqualFold(name, field) {
 				v[name] = hidden
 			}
 		}
@@ -121,6 +131,39 @@ func emptied(v any) any {
 	return hidden
 }
 
+// cutQuery splits the path of a request.
+func cutQuery(v any) (at, query string, ok bool) {
+	text, _ := v.(string)
+	return strings.Cut(text, "?")
+}
+
+// plainOption matches options of a mount that are no secret: words, and numbers, such as versions and modes.
+var plainOption = regexp.MustCompile(`^[a-z_]+$|^[a-z_]+=[0-9]+(\.[0-9]+)*[kmg]?$`)
+
+// mountOptions keeps the names of the options of a mount, and plain values.
+func (c *Redactor) mountOptions(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for k := range v {
+			v[k] = c.mountOptions(v[k])
+		}
+		return v
+	case string:
+		all := strings.Split(v, ",")
+		for k, option := range all {
+			switch name, _, set := strings.Cut(option, "="); {
+			case plainOption.MatchString(option):
+			case set:
+				all[k] = name + "=" + hidden
+			default: // the rest of a value with a comma in it
+				all[k] = hidden
+			}
+		}
+		return c.Scrubbed(strings.Join(all, ","))
+	}
+	return emptied(v)
+}
+
 // annotations keeps the values that Kubernetes and this program have written.
 func (c *Redactor) annotations(v any) any {
 	all, ok := v.(map[string]any)
@@ -134,7 +177,9 @@ func (c *Redactor) annotations(v any) any {
 			all[name] = hidden
 			continue
 		}
-		all[name] = c.embedded(value)
+		if all[name] = c.embedded(value); rest == "mount-options" {
+			all[name] = c.mountOptions(value)
+		}
 	}
 	return all
 }
@@ -156,31 +201,14 @@ func (c *Redactor) embedded(v any) any {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return hidden
 	}
-	if _, plain := tree.(string); plain {
+	switch whole := tree.(type) {
+	case string:
 		return c.Scrubbed(text)
+	case []any: // operations of a JSON patch: a path says what a value is, and no name of a field
+		tree = c.without(whole, "value")
 	}
 	if raw, err = json.Marshal(c.clean(tree)); err != nil {
 		return hidden
 	}
 	return string(raw)
-}
-
-// Scrubbed removes what looks like a credential from a text, such as the message of an Event. Names of fields do not
-// help there.
-func (c *Redactor) Scrubbed(text string) string {
-	for _, p := range c.credentials {
-		text = p.ReplaceAllString(text, "${1}"+hidden)
-	}
-	return text
-}
-
-// patterns match credentials in prose and URLs. The first group is kept.
-func patterns() []string {
-	return []string{
-		`(?i)(\b(?:[a-z0-9]+[_-])*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|authorization|credentials?)["']?\s*[=:]\s*["']?(?:bearer\s+|basic\s+)?)[^\s"',;&]+`,
-		`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{8,}`,
-		`(://[^/\s:@]+:)[^@\s/]+`,
-		`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+`,
-		`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
-	}
 }
