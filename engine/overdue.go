@@ -8,6 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -30,7 +31,7 @@ type lull struct {
 func (r *run) resumes(before lull) {
 	switch p := r.last; {
 	case r.Now == nil:
-	case p.Kind != Waiting || p.Step.Op.Gated():
+	case p.Kind != Waiting || p.Step.Op.Gated() || settles(p):
 		r.lull = before
 	case p.Step.Op == plans.Shrink && p.Step == before.step && p.Reason == before.reason:
 		r.lull = before
@@ -38,6 +39,11 @@ func (r *run) resumes(before lull) {
 	default:
 		r.lull = lull{p.Step, p.Reason, r.Now()}
 	}
+}
+
+// settles reports whether Tighten waits for what follows each of its writes.
+func settles(p Progress) bool {
+	return p.Step.Op == plans.Tighten && (p.ID == reasons.BudgetNotObserved || p.ID == reasons.EvictionPending)
 }
 
 // restart restarts the clock for the step that was last reported.

@@ -89,8 +89,10 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 }
 
 // A wave that could leave, and whose budgets are opened and tightened again while it waits, does not wait for ever. A
-// wait of Tighten between is another one.
+// wait of Tighten between is another one, unless it is for the disruption controller to see what Tighten has written:
+// that comes with each cycle.
 func TestTheClockOfAWaitThatComesBackGoesOn(t *testing.T) {
+	tightens := Progress{Kind: Wrote, Step: plans.Step{Op: plans.Tighten}, Reason: "budget web"}
 	for name, c := range map[string]struct {
 		between []Progress
 		back    string
@@ -98,7 +100,9 @@ func TestTheClockOfAWaitThatComesBackGoesOn(t *testing.T) {
 	}{
 		"it comes back":        {[]Progress{{Kind: Advanced}, {Kind: Wrote, Reason: "budget web"}}, "pods are counted", true},
 		"it is another one":    {[]Progress{{Kind: Wrote, Reason: "budget web"}}, "a node is not Ready", false},
-		"Tighten waits for it": {[]Progress{{Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, Reason: "a pod is down"}}, "pods are counted", false},
+		"Tighten waits for it": {[]Progress{{Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, ID: reasons.PodNotReady, Reason: "a pod is down"}}, "pods are counted", false},
+		"the budgets are seen": {[]Progress{tightens, {Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, ID: reasons.BudgetNotObserved, Reason: "the spec is new"}}, "pods are counted", true},
+		"evictions are done":   {[]Progress{tightens, {Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, ID: reasons.EvictionPending, Reason: "an eviction"}}, "pods are counted", true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := &clusters.ReadCache{}

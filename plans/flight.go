@@ -20,7 +20,12 @@ type Flight struct {
 	// Volumes are the volumes of the ordinals.
 	Volumes []Volume `json:"volumes,omitempty"`
 	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone).
+	// All are nodes of the side that the ordinals leave.
 	NodesGone []string `json:"nodesGone,omitempty"`
+	// NodesGoneThere are those of the side that receives the ordinals: both clusters may name nodes alike.
+	NodesGoneThere []string `json:"nodesGoneThere,omitempty"`
+	// WaitsThere reports that only a volume that the receiving side has attached keeps the ordinals from it.
+	WaitsThere bool `json:"waitsThere,omitempty"`
 }
 
 // Pod is the pod of an ordinal in flight. An ordinal that had no pod when it was released has none.

@@ -49,7 +49,7 @@ type StepContext struct {
 	Down int32
 	// Readopt is as in Assurance.
 	Readopt bool
-	// NodesGone are the nodes of which the user has vouched before the wave has left.
+	// NodesGone are the nodes of the receiving side of which the user has vouched before the wave has left.
 	NodesGone []string
 	// Follows reports that the wave before has just arrived, and its budgets are still tight.
 	Follows bool

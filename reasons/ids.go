@@ -54,6 +54,7 @@ const (
 	ClaimOwned             ID = "ClaimOwned"
 	ClaimForeign           ID = "ClaimForeign"
 	ClaimDeleted           ID = "ClaimDeleted"
+	SharedClaimDeleted     ID = "SharedClaimDeleted"
 	ClaimResized           ID = "ClaimResized"
 	BindingBroken          ID = "BindingBroken"
 	BinderBehind           ID = "BinderBehind"

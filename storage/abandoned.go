@@ -49,6 +49,14 @@ func (v mover) abandoned(ctx context.Context, m plans.StepContext) (plans.Observ
 	return plans.Done(), nil
 }
 
+// clusters returns one side of each cluster, the side that releases first.
+func (v mover) clusters(m plans.StepContext) []plans.Side {
+	if v.Plan.OneCluster() {
+		return []plans.Side{m.From}
+	}
+	return []plans.Side{m.From, m.To()}
+}
+
 // leave returns the write that takes the marks off a volume and changes nothing else. BEFORE that, the policy that the
 // volume keeps is saved in place of the user's: the admission policy lets go only of a volume with its saved policy.
 func (v mover) leave(m plans.StepContext, side plans.Side, pv *corev1.PersistentVolume) plans.Observation {

@@ -28,8 +28,8 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 // AttachedThere returns the reason why a wave must not leave yet, or "": the side that will receive it, in another
 // cluster, has a volume of it attached, and Vacate would wait for that with the ordinal down (S17). It also reads what
 // the side that releases the wave has attached. Vacate then has to read only what becomes of that. It adds the nodes that
-// the user has vouched for to the flight, except one whose name a node of the releasing cluster has, too: of that node
-// nothing was said, and the word would be believed of it (S1).
+// the user has vouched for to the flight, as nodes of the receiving cluster: of a node of the same name in the other one
+// nothing was said (S1).
 func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (string, error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	if p.OneCluster() || m.Reversed {
@@ -38,30 +38,12 @@ func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.
 	if _, err := v.detached(ctx, flight, m.From); err != nil {
 		return "", err
 	}
-	there := *flight
-	there.NodesGone = m.NodesGone
-	s, err := v.detached(ctx, &there, m.To())
-	switch {
-	case err != nil:
+	flight.NodesGoneThere = m.NodesGone
+	s, err := v.detached(ctx, flight, m.To())
+	if err != nil || s.Standing == plans.After {
 		return "", err
-	case s.Standing == plans.After:
-		return "", v.vouch(ctx, m, flight)
 	}
 	return fmt.Sprintf("on the %s, %s; no pod is scaled down until it is detached", m.To(), s.Reason), nil
-}
-
-// vouch adds to a flight the nodes that only the cluster of the other side can have.
-func (v mover) vouch(ctx context.Context, m plans.StepContext, flight *plans.Flight) error {
-	for _, name := range m.NodesGone {
-		here, err := v.nodeOf(ctx, m.From, name)
-		if err != nil {
-			return err
-		}
-		if here == nil {
-			flight.NodesGone = append(flight.NodesGone, name)
-		}
-	}
-	return nil
 }
 
 func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -85,37 +67,27 @@ func (v mover) free(look plans.Look) plans.Look {
 	}
 }
 
-// clusters returns one side of each cluster, the side that releases first.
-func (v mover) clusters(m plans.StepContext) []plans.Side {
-	if v.Plan.OneCluster() {
-		return []plans.Side{m.From}
-	}
-	return []plans.Side{m.From, m.To()}
-}
-
-// detached waits until the clusters of these sides have no VolumeAttachment for the volumes. It ignores nodes
-// that the user has vouched for.
-func (v mover) detached(ctx context.Context, flight *plans.Flight, sides ...plans.Side) (plans.Observation, error) {
+// detached waits until the cluster of a side has no VolumeAttachment for the volumes. It ignores nodes that the user
+// has vouched for.
+func (v mover) detached(ctx context.Context, flight *plans.Flight, side plans.Side) (plans.Observation, error) {
 	if len(flight.Volumes) == 0 {
 		return plans.Done(), nil
 	}
-	for _, side := range sides {
-		var still []attached
-		err := clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
-			for _, vol := range flight.Volumes {
-				if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
-					still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
-				}
+	var still []attached
+	err := clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+		for _, vol := range flight.Volumes {
+			if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
+				still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
 			}
-		}, attachmentsOf(flight))
-		if err != nil {
-			return plans.Observation{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
 		}
-		for _, a := range still {
-			off, err := v.off(ctx, side, flight, a)
-			if err != nil || !off {
-				return plans.Wait(reasons.VolumeAttached, a.String()), err
-			}
+	}, attachmentsOf(flight))
+	if err != nil {
+		return plans.Observation{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
+	}
+	for _, a := range still {
+		off, err := v.off(ctx, side, flight, a)
+		if err != nil || !off {
+			return plans.Wait(reasons.VolumeAttached, a.String()), err
 		}
 	}
 	return plans.Done(), nil
@@ -168,10 +140,14 @@ func failed(a *storagev1.VolumeAttachment) string {
 	return line[:min(len(line), 200)]
 }
 
-// off reports whether the user has vouched that the node cannot use the volume. A node that is Ready and
+// off reports whether the user has vouched that the node of this side cannot use the volume. A node that is Ready and
 // reports the volume in use overrides the user's word.
 func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (bool, error) {
-	if !slices.Contains(flight.NodesGone, a.node) {
+	gone := flight.NodesGone
+	if side != flight.From {
+		gone = flight.NodesGoneThere
+	}
+	if !slices.Contains(gone, a.node) {
 		return false, nil
 	}
 	node, err := v.nodeOf(ctx, side, a.node)

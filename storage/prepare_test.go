@@ -282,29 +282,79 @@ func TestNoOrdinalLeavesWhileItsVolumeIsAttachedThere(t *testing.T) {
 }
 
 // The dead node of an earlier stay may have a volume attached for good. The user vouches for it before the wave leaves,
-// and Vacate believes the same word. It says nothing of a node of that name in the cluster that the wave leaves.
+// and Vacate believes the same word. It says nothing of a node of that name in the cluster that the wave leaves, whether
+// that cluster still has a Node object for it or not (S1).
 func TestAnOrdinalLeavesPastANodeThatTheUserVouchesFor(t *testing.T) {
 	using := node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)
 	for name, c := range map[string]struct {
 		here, there []client.Object
 		word        []string
 		waits       bool
-		kept        []string
+		vacates     plans.Standing
+		seen        string
 	}{
-		"no word":                  {nil, []client.Object{attachment()}, nil, true, nil},
-		"of another node":          {nil, []client.Object{attachment()}, []string{"n2"}, true, nil},
-		"its node is gone":         {nil, []client.Object{attachment()}, []string{"n1"}, false, []string{"n1"}},
-		"its node is not Ready":    {nil, []client.Object{attachment(), node(corev1.ConditionUnknown)}, []string{"n1"}, false, []string{"n1"}},
-		"its node uses the volume": {nil, []client.Object{attachment(), using}, []string{"n1"}, true, nil},
-		"a node here has its name": {[]client.Object{node(corev1.ConditionTrue)}, []client.Object{attachment()}, []string{"n1"}, false, nil},
+		"no word":                      {nil, []client.Object{attachment()}, nil, true, 0, ""},
+		"of another node":              {nil, []client.Object{attachment()}, []string{"n2"}, true, 0, ""},
+		"its node is gone":             {nil, []client.Object{attachment()}, []string{"n1"}, false, plans.Conflict, "no longer exists"},
+		"its node is not Ready":        {nil, []client.Object{attachment(), node(corev1.ConditionUnknown)}, []string{"n1"}, false, plans.Conflict, "no longer exists"},
+		"its node uses the volume":     {nil, []client.Object{attachment(), using}, []string{"n1"}, true, 0, ""},
+		"a node here has its name":     {[]client.Object{node(corev1.ConditionTrue)}, []client.Object{attachment()}, []string{"n1"}, false, plans.After, ""},
+		"which is not Ready":           {[]client.Object{node(corev1.ConditionUnknown)}, []client.Object{attachment()}, []string{"n1"}, false, plans.During, "its containers may still run"},
+		"which has the volume here":    {[]client.Object{node(corev1.ConditionTrue), attachment()}, []client.Object{attachment()}, []string{"n1"}, false, plans.During, "still attached"},
+		"a node here that is gone has": {[]client.Object{attachment()}, []client.Object{attachment()}, []string{"n1"}, false, plans.Conflict, "no longer exists"},
 	} {
 		on := map[plans.Side]client.Client{
 			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
 		}
 		m, flight := at(plans.Shrink, early, func(m *plans.StepContext) { m.NodesGone = c.word }), at(plans.Shrink).Flight
 		why, err := AttachedThere(t.Context(), apart(), on, m, flight)
-		if err != nil || (why != "") != c.waits || !slices.Equal(flight.NodesGone, c.kept) {
-			t.Errorf("%s: %q, %v, the flight has %q", name, why, err, flight.NodesGone)
+		if err != nil || (why != "") != c.waits {
+			t.Errorf("%s: %q, %v", name, why, err)
+		}
+		if c.waits {
+			continue
+		}
+		m = at(plans.Vacate, func(m *plans.StepContext) { m.Flight = flight })
+		if s, err := Looks(apart(), on)[plans.Vacate](t.Context(), m); err != nil || s.Standing != c.vacates || !strings.Contains(s.Reason, c.seen) {
+			t.Errorf("%s: %s (%s), %v, expected %s (%s)", name, s.Standing, s.Reason, err, c.vacates, c.seen)
+		}
+	}
+}
+
+// What the user vouches for with the ordinal down is believed of the cluster of which the plan has asked (S1).
+func TestAWordIsBelievedOfTheClusterThatItWasAskedOf(t *testing.T) {
+	seen := plans.Pod{Node: "n1", Stopped: "node n1 is Ready"}
+	words := func(here, there []string) func(*plans.StepContext) {
+		return func(m *plans.StepContext) {
+			pods(seen, here...)(m)
+			m.Flight.NodesGoneThere, m.Flight.WaitsThere = there, true // as an earlier look has seen
+		}
+	}
+	turned := func(m *plans.StepContext) { m.Reversed, m.From = true, plans.Destination }
+	n1, va := []string{"n1"}, []client.Object{attachment()}
+	for name, c := range map[string]struct {
+		wave        []func(*plans.StepContext)
+		here, there []client.Object
+		want        plans.Standing
+		waitsThere  bool
+	}{
+		"of the one that is left":        {[]func(*plans.StepContext){words(n1, nil)}, va, nil, plans.After, false},
+		"not of the other one":           {[]func(*plans.StepContext){words(n1, nil)}, va, va, plans.During, true},
+		"of the one that receives":       {[]func(*plans.StepContext){words(nil, n1)}, nil, va, plans.After, false},
+		"not of the one that is left":    {[]func(*plans.StepContext){words(nil, n1)}, va, va, plans.During, false},
+		"in an abort, of its own":        {[]func(*plans.StepContext){words(nil, n1), turned}, nil, va, plans.After, false},
+		"in an abort, not of the source": {[]func(*plans.StepContext){words(n1, nil), turned}, nil, va, plans.During, false},
+	} {
+		on := map[plans.Side]client.Client{
+			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
+		}
+		m := at(plans.Vacate, c.wave...)
+		s, err := Looks(apart(), on)[plans.Vacate](t.Context(), m)
+		if err != nil || s.Standing != c.want {
+			t.Errorf("%s: %s (%s), %v, expected %s", name, s.Standing, s.Reason, err, c.want)
+		}
+		if got := s.Undo.Flight; got != nil && got.WaitsThere != c.waitsThere {
+			t.Errorf("%s: it waits for the other cluster: %t (%s)", name, got.WaitsThere, s.Reason)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (v mover) deleted(m plans.StepContext, kept *corev1.PersistentVolumeClaim) 
 	if kept.DeletionTimestamp == nil {
 		return nil
 	}
-	stop := plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim", kept.Name, v.Plan.On(m.To()), kept.Spec.VolumeName))
+	stop := plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer; its volume %s stays at Retain, or the data would go with the claim; when the claim is gone, `resume` ends the plan and leaves the volume without its marks", kept.Name, v.Plan.On(m.To()), kept.Spec.VolumeName))
 	return &stop
 }
 

@@ -84,8 +84,7 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 }
 
 // unshare leaves the shared volumes to the side that keeps the ordinals. The other side's claim is deleted
-// first, then its volume object while that is Retain. The user's policy is restored LAST (S15). All of this
-// needs a claim that stays: with the policy Delete, the disk would go with the last claim (S4).
+// first, then its volume object while that is Retain. The user's policy is restored LAST (S15).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
@@ -93,15 +92,9 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		kept, err := v.Claim(ctx, m.To(), s.Claim)
-		if err != nil {
-			return plans.Observation{}, err
-		}
-		if kept == nil {
-			return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain", s.Claim, v.Plan.On(m.To()), name[m.To()])), nil
-		}
-		if stop := v.deleted(m, kept); stop != nil {
-			return *stop, nil
+		kept, observed, err := v.lasts(ctx, m, s.Claim, name[m.To()])
+		if err != nil || observed.Standing != plans.After {
+			return observed, err
 		}
 		if observed, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || observed.Standing != plans.After {
 			return observed, err
@@ -115,6 +108,32 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 		return s, err
 	}
 	return v.abandoned(ctx, m)
+}
+
+// lasts returns the claim of the side that keeps a shared volume. BEFORE the other side's claim is given up it must be one
+// that stays, and be bound to the volume: with the policy Delete, the disk would go with the last claim (S4). A claim that
+// was deleted does not come back by itself; one that the user creates in its place is not stamped, and counts like it (L6).
+func (v mover) lasts(ctx context.Context, m plans.StepContext, name, volume string) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
+	to := v.Plan.On(m.To())
+	kept, err := v.Claim(ctx, m.To(), name)
+	switch {
+	case err != nil:
+		return nil, plans.Observation{}, err
+	case kept == nil:
+		return nil, plans.Stop(reasons.SharedClaimDeleted, fmt.Sprintf("claim %s of %s is gone; its volume %s stays at Retain: recreate the claim for it, and `resume`", name, to, volume)), nil
+	case kept.DeletionTimestamp != nil:
+		return nil, plans.Stop(reasons.SharedClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer, which cannot be undone; its volume stays at Retain: delete the pods that mount it, recreate it for volume %s, and `resume`", name, to, volume)), nil
+	case kept.Spec.VolumeName != "" && kept.Spec.VolumeName != volume: // the user has replaced the disk
+		return kept, plans.Done(), nil
+	}
+	pv, err := v.volumeOf(ctx, m.To(), volume)
+	if err != nil {
+		return nil, plans.Observation{}, err
+	}
+	if kept.Spec.VolumeName == "" || pv != nil && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != kept.UID) {
+		return nil, plans.Wait(reasons.ClaimNotBound, fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", name, to, kept.Status.Phase, volume)), nil
+	}
+	return kept, plans.Done(), nil
 }
 
 // giveUp deletes the claim and then the volume object of the side that releases the ordinals.

@@ -70,6 +70,8 @@ func TestShare(t *testing.T) {
 func TestUnshare(t *testing.T) {
 	released := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
 	user := pod("report", "r", media)
+	nameless := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }
+	elsewhere := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" }
 	kept := []client.Object{mediaVolume("mall", "new"), mediaIn("mall", "new")}
 	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
 		return row{name: name, plan: sharing, moment: at(plans.Unshare), world: world, there: there, want: want, reason: reason}
@@ -85,6 +87,12 @@ func TestUnshare(t *testing.T) {
 		sees("then gives the user's policy back", nil, kept, plans.Before, "Retain -> Delete"),
 		sees("leaves the volume at Retain if its claim is gone", nil, kept[:1], plans.Conflict, "stays at Retain"),
 		sees("leaves the volume at Retain while its claim is being deleted", nil, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "stays at Retain"),
+		sees("says what to do about its claim", nil, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "delete the pods that mount it, recreate it for volume pv-1"),
+		sees("waits for a new claim that is not bound", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", ""), mediaIn("mall", "again", unbound)}, plans.During, "waiting for it to be bound to volume pv-1"),
+		sees("waits for a new claim that no volume has been chosen for", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "again"), mediaIn("mall", "again", unbound, nameless)}, plans.During, "waiting for it to be bound to volume pv-1"),
+		sees("waits for a new claim while the volume is that of the old one", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{kept[0], mediaIn("mall", "again", unbound)}, plans.During, "waiting for it to be bound to volume pv-1"),
+		sees("goes on with a new claim that is bound", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "again"), mediaIn("mall", "again")}, plans.Before, "source: delete claim media"),
+		sees("goes on with a claim that has another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "again", elsewhere)}, plans.Before, "source: delete claim media"),
 		sees("does not give up the last claim", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept[:1], plans.Conflict, "is gone"),
 		sees("does not give up a claim while the other one is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "is being deleted by another writer"),
 	})

@@ -26,7 +26,7 @@ func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observati
 		return plans.Stop(reasons.JournalIncomplete, unknown(m)), nil
 	}
 	flight := *m.Flight
-	flight.Pods = slices.Clone(flight.Pods)
+	flight.Pods, flight.WaitsThere = slices.Clone(flight.Pods), false
 	s, err := v.left(ctx, m, &flight)
 	if err == nil && s.Standing == plans.After {
 		return v.proven(ctx, m, flight)
@@ -63,7 +63,13 @@ func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flig
 			return s.In(plans.Detaching).Idly(), err
 		}
 	}
-	s, err := v.detached(ctx, flight, v.clusters(m)...)
+	s, err := v.detached(ctx, flight, m.From)
+	if err == nil && s.Standing == plans.After && !v.Plan.OneCluster() {
+		s, err = v.detached(ctx, flight, m.To())
+		if flight.WaitsThere = s.Standing != plans.After; flight.WaitsThere {
+			s.Reason = fmt.Sprintf("on the %s, %s", m.To(), s.Reason)
+		}
+	}
 	return s.In(plans.Detaching).Idly(), err
 }
 

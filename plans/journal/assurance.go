@@ -27,7 +27,8 @@ type Ahead struct {
 	Ordinals plans.Slice `json:"ordinals"`
 	// From is the side that the ordinals will leave.
 	From plans.Side `json:"from"`
-	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone).
+	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone), all of the side that will
+	// receive the ordinals.
 	NodesGone []string `json:"nodesGone"`
 }
 
@@ -54,11 +55,7 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 		if !j.Down(p) {
 			return fmt.Errorf("plan %s has no ordinals in flight: --node-gone %s has no effect now", p.Name, w.NodeGone)
 		}
-		next := *flight
-		if !slices.Contains(next.NodesGone, w.NodeGone) {
-			next.NodesGone = append(slices.Clone(next.NodesGone), w.NodeGone)
-		}
-		flight = &next
+		flight = j.believe(p, w.NodeGone)
 	}
 	if w.MaxUnavailable != 0 {
 		if j.Leg.Direction != plans.Abort {
@@ -79,6 +76,24 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	return nil
 }
 
+// believe returns the flight with a node for which the user has vouched. Two clusters may name nodes alike, so it is a
+// node of the cluster of which the plan has asked (S1): of the one that the ordinals leave, except where the wave waits
+// for the other one alone. A wave that was reversed waits only for the one that it had not reached; the budgets come
+// first, and until then the last question is that of the earlier direction.
+func (j *Journal) believe(p *plans.Plan, node string) *plans.Flight {
+	next := *j.Flight
+	words := &next.NodesGone
+	step, _, _ := j.Next(p)
+	asks := step.Op != plans.Tighten && step.Op != plans.Quiesce && step.Op != plans.Shrink
+	if !p.OneCluster() && (next.WaitsThere || asks && step.From != next.From) {
+		words = &next.NodesGoneThere
+	}
+	if !slices.Contains(*words, node) {
+		*words = append(slices.Clone(*words), node)
+	}
+	return &next
+}
+
 // AssuredFacts lists the facts for which users have vouched and which are still of use.
 func (j *Journal) AssuredFacts() []string {
 	var out []string
@@ -89,13 +104,16 @@ func (j *Journal) AssuredFacts() []string {
 	}
 	if j.Flight != nil {
 		for _, node := range j.Flight.NodesGone {
-			add(!j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.Ordinals)
+			add(!j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.From, j.Flight.Ordinals)
+		}
+		for _, node := range j.Flight.NodesGoneThere {
+			add(!j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s", node, j.Flight.From.Other(), j.Flight.Ordinals)
 		}
 	}
 	if a := j.Assurances.Ahead; a != nil {
 		left := j.Flight != nil && j.Flight.Ordinals == a.Ordinals && j.Flight.From == a.From
 		for _, node := range a.NodesGone {
-			add(!left && !j.Ended(), "node %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, a.Ordinals, a.From)
+			add(!left && !j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, a.From.Other(), a.Ordinals, a.From)
 		}
 	}
 	add(j.Saved.SourceUID != "", "the source is the recreated set with the UID %s", j.Saved.SourceUID)

@@ -31,7 +31,7 @@ func TestAWordIsKeptWithWhatItWasSaidOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(j.Flight.NodesGone, []string{"n1"}) || !strings.Contains(strings.Join(j.AssuredFacts(), ""), "node n1 is gone for good") {
+	if !slices.Equal(j.Flight.NodesGone, []string{"n1"}) || !strings.Contains(strings.Join(j.AssuredFacts(), ""), "node n1 of the source is gone for good") {
 		t.Errorf("%+v, %q", j.Flight, j.AssuredFacts())
 	}
 	j.StartLeg(p, plans.Abort)
@@ -65,7 +65,7 @@ func TestAWordIsKeptForTheWaveThatIsAboutToLeave(t *testing.T) {
 		if got := j.At(p, s, began, plans.Stamp{}).NodesGone; !slices.Equal(got, []string{"n1"}) || j.Flight != nil {
 			t.Errorf("%s: %q, %+v", op, got, j.Flight)
 		}
-		if facts := strings.Join(j.AssuredFacts(), ""); !strings.Contains(facts, "node n1 is gone for good, or cannot use the volumes of ordinals [4], which leave the source") {
+		if facts := strings.Join(j.AssuredFacts(), ""); !strings.Contains(facts, "node n1 of the destination is gone for good, or cannot use the volumes of ordinals [4], which leave the source") {
 			t.Errorf("%s: %s", op, facts)
 		}
 		if err := j.Assure(p, plans.Assurance{}); err != nil || j.Assurances.Ahead == nil {
@@ -85,6 +85,54 @@ func TestAWordIsKeptForTheWaveThatIsAboutToLeave(t *testing.T) {
 	j := New(p)
 	if err := j.Assure(p, plans.Assurance{NodeGone: "n1"}); err == nil {
 		t.Error("accepted before the first wave")
+	}
+}
+
+// Two clusters may name nodes alike. A word given with the ordinal down is one of the cluster that the plan waits for
+// (S1), also if it comes with the abort.
+func TestAWordIsOfTheClusterThatThePlanWaitsFor(t *testing.T) {
+	apart := planstest.Three()
+	apart.Destination.Cluster, apart.Claims[0].Mode = "two", plans.Reimport
+	turned := func(to plans.Op) func(*plans.Plan, *Journal) {
+		return func(p *plans.Plan, j *Journal) {
+			j.StartLeg(p, plans.Abort)
+			for s, _, _ := j.Next(p); s.Op != to; s, _, _ = j.Next(p) {
+				j.Begun, j.Done = s.Seq, s.Seq
+			}
+		}
+	}
+	waits := func(_ *plans.Plan, j *Journal) { j.Flight.WaitsThere = true }
+	for name, c := range map[string]struct {
+		plan  *plans.Plan
+		to    []func(*plans.Plan, *Journal)
+		there bool
+	}{
+		"Vacate waits for the one that is left":      {apart, nil, false},
+		"Vacate waits for the other one":             {apart, []func(*plans.Plan, *Journal){waits}, true},
+		"the abort was asked of the source":          {apart, []func(*plans.Plan, *Journal){turned(plans.Tighten)}, false},
+		"the abort was asked of the destination":     {apart, []func(*plans.Plan, *Journal){waits, turned(plans.Tighten)}, true},
+		"the abort waits for the destination":        {apart, []func(*plans.Plan, *Journal){turned(plans.Vacate)}, true},
+		"the abort waits for it before the claim":    {apart, []func(*plans.Plan, *Journal){turned(plans.Claim)}, true},
+		"there is one cluster, and it has each node": {planstest.Three(), []func(*plans.Plan, *Journal){turned(plans.Vacate)}, false},
+	} {
+		j := vacating(c.plan)
+		before := j.Flight
+		for _, to := range c.to {
+			to(c.plan, j)
+		}
+		if err := j.Assure(c.plan, plans.Assurance{NodeGone: "n9"}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		here, there, said := j.Flight.NodesGone, j.Flight.NodesGoneThere, "node n9 of the source is"
+		if c.there {
+			here, there, said = there, here, "node n9 of the destination is"
+		}
+		if !slices.Equal(here, []string{"n9"}) || len(there) > 0 || !strings.Contains(strings.Join(j.AssuredFacts(), ""), said) {
+			t.Errorf("%s: %+v, %q", name, j.Flight, j.AssuredFacts())
+		}
+		if len(before.NodesGone)+len(before.NodesGoneThere) > 0 {
+			t.Errorf("%s: the flight of before has the word, too: %+v", name, before)
+		}
 	}
 }
 
