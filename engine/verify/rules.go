@@ -215,10 +215,10 @@ func (c *comparison) kept() {
 		}
 		for _, side := range c.clusters() {
 			pv := t.Volumes[side]
-			if pv == nil || !marked {
+			if pv == nil || !marked && !c.protects(t.Ordinal) {
 				continue
 			}
-			if c.protects(t.Ordinal) {
+			if c.protects(t.Ordinal) && marked {
 				c.expect(storage.Marked(c.plan, pv), "S4", c.claim(t)+": "+named(pv, side), "it has lost the annotations of the plan", "a protected volume")
 			}
 			leaves := c.more && c.step.Op == plans.Settle // the plan deletes the object that is left over
@@ -247,6 +247,8 @@ func (c *comparison) protects(ordinal int32) bool {
 		return c.journal.Done >= leg.First+1+place
 	case leg.Direction == plans.Move:
 		return true
+	case leg.Direction == plans.Abort: // a wave has begun, so every ordinal was protected; only Settle gives a volume back
+		return c.more && !c.step.Op.Closes()
 	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Retire:
 		return true
 	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Settle:

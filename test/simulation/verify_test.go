@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/verify"
@@ -96,6 +98,67 @@ func TestForeignChangesAreFoundByVerify(t *testing.T) {
 					t.Errorf("found %q, expected %q", found, want)
 				}
 			})
+		}
+	}
+}
+
+// What others change is also found while the plan waits for its user, or has no step left that would look at it.
+func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		until     *int32 // the move ends there
+		direction plans.Direction
+		after     string // the step of the direction; "" for its end
+		do        func(*world)
+		want      []string
+	}{
+		"a volume lost its protection, and its ordinal waits for its way back": {nil, plans.Abort, "0/Grow", exposes("data-web-2"),
+			[]string{"S4: claim data-web-2: none of its volumes", "S4: PersistentVolume pvc-disk-3 on the source: its reclaim policy is Delete"}},
+		"a volume lost its protection, and its ordinal is back": {nil, plans.Abort, "2/Tighten", exposes("data-web-0"),
+			[]string{"S4: claim data-web-0: none of its volumes", "S4: PersistentVolume pvc-disk-1 on the source: its reclaim policy is Delete"}},
+	} {
+		for _, mode := range modes() {
+			t.Run(string(mode)+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(threeOrdinals(mode))
+				if c.direction == plans.Abort {
+					walk(t, w, plans.Move, nil)
+				}
+				if c.until != nil {
+					w.take(t, plans.Limits{Until: c.until})
+				}
+				got, err := w.process().run(t.Context(), c.direction, func(p engine.Progress) bool { return p.Kind == engine.Advanced && p.Step.ID() == c.after })
+				if err != nil {
+					t.Fatalf("it ended with %q (%v)", got, err)
+				}
+				if before := w.verified(t); len(before) > 0 {
+					t.Fatalf("before the change: %q", before)
+				}
+				w.foreign = true
+				c.do(w)
+				found := w.verified(t)
+				for _, want := range c.want {
+					if !strings.Contains(strings.Join(found, "\n"), want) {
+						t.Errorf("found %q, expected %q", found, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// exposes takes the marks and the protection off every volume object of a claim, in both clusters.
+func exposes(claim string) func(*world) {
+	return func(w *world) {
+		for _, s := range w.stores {
+			for _, pv := range all[*corev1.PersistentVolume](s) {
+				if w.disks[diskOf(pv)].claim == claim {
+					next := clone(pv)
+					plans.Unmark(next)
+					next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+					s.put(next)
+				}
+			}
 		}
 	}
 }
