@@ -95,6 +95,15 @@ func (c *comparison) ownedSets() {
 	}
 }
 
+// holds reports whether both sets are as Freeze has made them: it is over, and no closing step may have given
+// them back. A move that has ended has no closing steps.
+func (c *comparison) holds() bool {
+	if !c.more {
+		return c.journal.Leg.Direction == plans.Move
+	}
+	return c.step.Op != plans.Freeze && !c.step.Op.Closes()
+}
+
 // moved reports whether the destination must have ordinals.
 func (c *comparison) moved() bool {
 	for _, want := range c.wanted() {
@@ -330,7 +339,7 @@ func refText(ref *corev1.ObjectReference) string {
 
 // retained is S4 for the sets: while the plan is under way, no controller deletes a claim with its pod.
 func (c *comparison) retained() {
-	if c.journal.Done < 1 || c.step.Op.Closes() && c.more || !c.more {
+	if !c.holds() {
 		return
 	}
 	for _, side := range plans.Sides() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -105,6 +106,10 @@ func TestForeignChangesAreFoundByVerify(t *testing.T) {
 // What others change is also found while the plan waits for its user, or has no step left that would look at it.
 func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
 	t.Parallel()
+	two := int32(2)
+	deletes := func(s *appsv1.StatefulSet) {
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: "Delete", WhenScaled: "Delete"}
+	}
 	for name, c := range map[string]struct {
 		until     *int32 // the move ends there
 		direction plans.Direction
@@ -116,6 +121,8 @@ func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
 			[]string{"S4: claim data-web-2: none of its volumes", "S4: PersistentVolume pvc-disk-3 on the source: its reclaim policy is Delete"}},
 		"a volume lost its protection, and its ordinal is back": {nil, plans.Abort, "2/Tighten", exposes("data-web-0"),
 			[]string{"S4: claim data-web-0: none of its volumes", "S4: PersistentVolume pvc-disk-1 on the source: its reclaim policy is Delete"}},
+		"the destination deletes its claims, moved": {nil, plans.Move, "", change(plans.Destination, setName, deletes), []string{"S4: StatefulSet green/web"}},
+		"the source deletes its claims, split":      {&two, plans.Move, "", change(plans.Source, setName, deletes), []string{"S4: StatefulSet blue/web"}},
 	} {
 		for _, mode := range modes() {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
