@@ -87,7 +87,9 @@ func (c *comparison) ownedSets() {
 		c.expect(false, "S12", c.plan.Destination.Set(), "it does not exist", "the set that the plan has moved ordinals to")
 	}
 	for side, set := range c.sets {
-		if s, ok := plans.Stamped(set); ok {
+		s, ok := plans.Stamped(set)
+		c.expect(ok || !c.holds(), "S12", named(set, side), "it carries no mark of a plan: it was recreated, or another writer replaced its annotations", "the mark of plan "+c.plan.ID+"; if its spec is unchanged, pass --readopt")
+		if ok {
 			c.expect(s.Plan == c.plan.ID, "S12", named(set, side), "it belongs to plan "+s.Plan, "plan "+c.plan.ID)
 			later := c.journal.Behind(s)
 			c.expect(s.Plan != c.plan.ID || later == "", "S10", named(set, side), later, "a journal with every step that has written")

@@ -87,6 +87,7 @@ func TestForeignChangesAreFoundByVerify(t *testing.T) {
 		"the marks are taken off a volume":   "S4: claim data-web-1",
 		"the source set is deleted":          "S12: StatefulSet blue/web",
 		"the destination's budget is edited": "S12: PodDisruptionBudget green/web-budget",
+		"the mark is taken off the source":   "S12: StatefulSet blue/web on the source: it carries no mark of a plan",
 	}
 	for _, mode := range modes() {
 		for name, want := range finds {
@@ -123,6 +124,8 @@ func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
 			[]string{"S4: claim data-web-0: none of its volumes", "S4: PersistentVolume pvc-disk-1 on the source: its reclaim policy is Delete"}},
 		"the destination deletes its claims, moved": {nil, plans.Move, "", change(plans.Destination, setName, deletes), []string{"S4: StatefulSet green/web"}},
 		"the source deletes its claims, split":      {&two, plans.Move, "", change(plans.Source, setName, deletes), []string{"S4: StatefulSet blue/web"}},
+		"the destination lost its mark, moved": {nil, plans.Move, "", change(plans.Destination, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }),
+			[]string{"S12: StatefulSet green/web on the destination: it carries no mark of a plan"}},
 	} {
 		for _, mode := range modes() {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
