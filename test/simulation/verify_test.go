@@ -126,6 +126,13 @@ func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
 		"the source deletes its claims, split":      {&two, plans.Move, "", change(plans.Source, setName, deletes), []string{"S4: StatefulSet blue/web"}},
 		"the destination lost its mark, moved": {nil, plans.Move, "", change(plans.Destination, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }),
 			[]string{"S12: StatefulSet green/web on the destination: it carries no mark of a plan"}},
+		"the source's budget is recreated": {nil, plans.Move, "1/Tighten", func(w *world) {
+			w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
+			remakeBudget(w)
+		}, []string{"S12: PodDisruptionBudget blue/web-budget on the source: it has no annotation"}},
+		"the destination's budget is deleted, moved": {nil, plans.Move, "", func(w *world) {
+			w.on[plans.Destination].remove(key{"PodDisruptionBudget", green, "web-budget"})
+		}, []string{"S3: PodDisruptionBudget web-budget of green/web"}},
 	} {
 		for _, mode := range modes() {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
