@@ -253,8 +253,6 @@ func (c *comparison) clusters() []plans.Side {
 func (c *comparison) protects(ordinal int32) bool {
 	leg, place := c.journal.Leg, int(ordinal-c.plan.Start)
 	switch {
-	case c.wave().Has(ordinal) && c.journal.Flight != nil && c.journal.Flight.Ordinals.Has(ordinal):
-		return true
 	case leg.Direction == plans.Move && leg.End == c.plan.End():
 		return c.journal.Done >= leg.First+1+place
 	case leg.Direction == plans.Move:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/recovery"
 	"github.com/stsmigrate/stsmigrate/engine/verify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -72,6 +73,53 @@ func TestAnUndisturbedPlanHasNoDifferences(t *testing.T) {
 	})
 }
 
+// So is one that turns back before any of its steps, and one whose journal was lost there and is rebuilt.
+func TestAPlanThatTurnsBackAnywhereHasNoDifferences(t *testing.T) {
+	t.Parallel()
+	worlds := map[string]options{}
+	for _, mode := range modes() {
+		worlds[string(mode)] = threeOrdinals(mode)
+	}
+	for name, sc := range worlds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; !t.Failed(); n++ {
+				w, looks := newWorld(sc), 0
+				_, err := w.process().run(t.Context(), plans.Move, func(engine.Progress) bool { looks++; return looks > n })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w.journal.Outcome != "" {
+					return
+				}
+				if lost := w.fork(uint64(n)); n%3 == 0 && len(lost.marked()) > 0 {
+					lost.lose(true)
+					lost.recovers(t, recovery.Said{})
+					lost.undisturbed(t, fmt.Sprintf("recovered after look %d of the move", n))
+				}
+				w.undisturbed(t, fmt.Sprintf("after look %d of the move", n))
+			}
+		})
+	}
+}
+
+// undisturbed aborts the plan, and requires that no difference is found at any look.
+func (w *world) undisturbed(t *testing.T, where string) {
+	t.Helper()
+	look := func(p engine.Progress) bool {
+		for _, d := range w.verified(t) {
+			t.Errorf("%s, after %s %s of the abort: %s", where, p.Kind, p.Step.ID(), d)
+		}
+		return t.Failed()
+	}
+	look(engine.Progress{})
+	if got, err := w.process().run(t.Context(), plans.Abort, look); !t.Failed() && (err != nil || w.journal.Outcome != plans.Aborted) {
+		t.Errorf("%s: the abort ended with %q (%v)", where, got, err)
+	}
+	w.rest()
+	look(engine.Progress{})
+}
+
 // What others change is found as long as it lasts, whichever step of the plan would meet it.
 func TestForeignChangesAreFoundByVerify(t *testing.T) {
 	t.Parallel()
@@ -118,14 +166,20 @@ func TestForeignChangesThatNoStepWouldMeetAreFoundByVerify(t *testing.T) {
 		do        func(*world)
 		want      []string
 	}{
-		"a volume lost its protection, and its ordinal waits for its way back": {nil, plans.Abort, "0/Grow", exposes("data-web-2"),
-			[]string{"S4: claim data-web-2: none of its volumes", "S4: PersistentVolume pvc-disk-3 on the source: its reclaim policy is Delete"}},
-		"a volume lost its protection, and its ordinal is back": {nil, plans.Abort, "2/Tighten", exposes("data-web-0"),
-			[]string{"S4: claim data-web-0: none of its volumes", "S4: PersistentVolume pvc-disk-1 on the source: its reclaim policy is Delete"}},
+		"a volume lost its protection, and its ordinal waits for its way back": {
+			nil, plans.Abort, "0/Grow", exposes("data-web-2"),
+			[]string{"S4: claim data-web-2: none of its volumes", "S4: PersistentVolume pvc-disk-3 on the source: its reclaim policy is Delete"},
+		},
+		"a volume lost its protection, and its ordinal is back": {
+			nil, plans.Abort, "2/Tighten", exposes("data-web-0"),
+			[]string{"S4: claim data-web-0: none of its volumes", "S4: PersistentVolume pvc-disk-1 on the source: its reclaim policy is Delete"},
+		},
 		"the destination deletes its claims, moved": {nil, plans.Move, "", change(plans.Destination, setName, deletes), []string{"S4: StatefulSet green/web"}},
 		"the source deletes its claims, split":      {&two, plans.Move, "", change(plans.Source, setName, deletes), []string{"S4: StatefulSet blue/web"}},
-		"the destination lost its mark, moved": {nil, plans.Move, "", change(plans.Destination, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }),
-			[]string{"S12: StatefulSet green/web on the destination: it carries no mark of a plan"}},
+		"the destination lost its mark, moved": {
+			nil, plans.Move, "", change(plans.Destination, setName, func(s *appsv1.StatefulSet) { plans.Unmark(s) }),
+			[]string{"S12: StatefulSet green/web on the destination: it carries no mark of a plan"},
+		},
 		"the source's budget is recreated": {nil, plans.Move, "1/Tighten", func(w *world) {
 			w.on[plans.Source].remove(key{"PodDisruptionBudget", blue, "web-budget"})
 			remakeBudget(w)
