@@ -153,12 +153,11 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 		if from != s.From { // reversed: every look of the abort can be repeated
 			continue
 		}
-		switch left := t.Claims[from]; {
-		case !b.plan.OneCluster(): // Reserve and Claim may have written while the wave was still up
-			if left == nil || left.DeletionTimestamp != nil {
-				j.Done = max(j.Done, b.step(j, plans.Vacate))
-			}
-		case t.Claims[s.To()] != nil:
+		switch claim := t.Claims[s.To()]; {
+		case !b.plan.OneCluster():
+			// Reserve and Claim may have written while the wave was still up, and a claim that is gone does not tell
+			// who deleted it: no object proves that the pods have ended
+		case claim != nil && b.mine(claim):
 			j.Done = max(j.Done, b.step(j, plans.Reserve))
 		case b.promised(t, s):
 			j.Done = max(j.Done, b.step(j, plans.Release))

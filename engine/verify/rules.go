@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -87,12 +88,23 @@ func (c *comparison) ownedSets() {
 		c.expect(false, "S12", c.plan.Destination.Set(), "it does not exist", "the set that the plan has moved ordinals to")
 	}
 	for side, set := range c.sets {
-		if s, ok := plans.Stamped(set); ok {
+		s, ok := plans.Stamped(set)
+		c.expect(ok || !c.holds(), "S12", named(set, side), "it carries no mark of a plan: it was recreated, or another writer replaced its annotations", "the mark of plan "+c.plan.ID+"; if its spec is unchanged, pass --readopt")
+		if ok {
 			c.expect(s.Plan == c.plan.ID, "S12", named(set, side), "it belongs to plan "+s.Plan, "plan "+c.plan.ID)
 			later := c.journal.Behind(s)
 			c.expect(s.Plan != c.plan.ID || later == "", "S10", named(set, side), later, "a journal with every step that has written")
 		}
 	}
+}
+
+// holds reports whether both sets are as Freeze has made them: it is over, and no closing step may have given
+// them back. A move that has ended has no closing steps.
+func (c *comparison) holds() bool {
+	if !c.more {
+		return c.journal.Leg.Direction == plans.Move
+	}
+	return c.step.Op != plans.Freeze && !c.step.Op.Closes()
 }
 
 // moved reports whether the destination must have ordinals.
@@ -215,10 +227,10 @@ func (c *comparison) kept() {
 		}
 		for _, side := range c.clusters() {
 			pv := t.Volumes[side]
-			if pv == nil || !marked {
+			if pv == nil || !marked && !c.protects(t.Ordinal) {
 				continue
 			}
-			if c.protects(t.Ordinal) {
+			if c.protects(t.Ordinal) && marked {
 				c.expect(storage.Marked(c.plan, pv), "S4", c.claim(t)+": "+named(pv, side), "it has lost the annotations of the plan", "a protected volume")
 			}
 			leaves := c.more && c.step.Op == plans.Settle // the plan deletes the object that is left over
@@ -241,12 +253,12 @@ func (c *comparison) clusters() []plans.Side {
 func (c *comparison) protects(ordinal int32) bool {
 	leg, place := c.journal.Leg, int(ordinal-c.plan.Start)
 	switch {
-	case c.wave().Has(ordinal) && c.journal.Flight != nil && c.journal.Flight.Ordinals.Has(ordinal):
-		return true
 	case leg.Direction == plans.Move && leg.End == c.plan.End():
 		return c.journal.Done >= leg.First+1+place
 	case leg.Direction == plans.Move:
 		return true
+	case leg.Direction == plans.Abort: // a wave has begun, so every ordinal was protected; only Settle gives a volume back
+		return c.more && !c.step.Op.Closes()
 	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Retire:
 		return true
 	case leg.Direction == plans.Finalize && c.more && c.step.Op == plans.Settle:
@@ -328,7 +340,7 @@ func refText(ref *corev1.ObjectReference) string {
 
 // retained is S4 for the sets: while the plan is under way, no controller deletes a claim with its pod.
 func (c *comparison) retained() {
-	if c.journal.Done < 1 || c.step.Op.Closes() && c.more || !c.more {
+	if !c.holds() {
 		return
 	}
 	for _, side := range plans.Sides() {
@@ -342,6 +354,29 @@ func (c *comparison) retained() {
 	}
 }
 
+// tightened reports whether the first Tighten is over, and no closing step may have given the budgets back. A reversed
+// wave may not have come as far as that, so the first Tighten of any leg counts for nothing.
+func (c *comparison) tightened() bool {
+	leg := c.journal.Leg
+	switch {
+	case !c.holds():
+		return false
+	case leg.Direction == plans.Move && (leg.End < c.plan.End() || !c.more):
+		return true
+	}
+	before, there := c.plan.Step(leg, c.step.Seq-1)
+	return there && before.Moves()
+}
+
+// signed reports whether a budget is as the first Tighten leaves it, with the numbers that the plan wrote last beside
+// its spec. One that was on the destination and allows nothing fits already, and may never have been written.
+func (c *comparison) signed(side plans.Side, b *policyv1.PodDisruptionBudget) bool {
+	_, existed := c.plan.BudgetOn(side)
+	zero := intstr.FromInt32(0)
+	fits := side == plans.Destination && existed && b.Spec.MaxUnavailable != nil && *b.Spec.MaxUnavailable == zero
+	return b.Annotations[plans.BudgetAnnotation] != "" || fits || !c.tightened()
+}
+
 // budgets is S3: both budgets exist, and together with the ordinals in flight they allow no more than d evictions.
 func (c *comparison) budgets() {
 	var allowed, away int32
@@ -349,11 +384,11 @@ func (c *comparison) budgets() {
 		name, existed := c.plan.BudgetOn(side)
 		b := c.facts.budgets[side]
 		if b == nil {
-			wave := c.more && c.step.Moves() && c.step.Op != plans.Tighten
-			c.expect(!wave && !existed || c.sets[side] == nil, "S3", fmt.Sprintf("PodDisruptionBudget %s of %s", name, c.plan.On(side)), "it does not exist", "a budget over the pods of this side")
+			c.expect(!c.tightened() && !existed || c.sets[side] == nil, "S3", fmt.Sprintf("PodDisruptionBudget %s of %s", name, c.plan.On(side)), "it does not exist", "a budget over the pods of this side")
 			continue
 		}
 		ours, written := b.Annotations[plans.BudgetAnnotation]
+		c.expect(c.signed(side, b), "S12", named(b, side), "it has no annotation "+plans.BudgetAnnotation+": it was recreated, or another writer replaced its annotations", "the numbers that the plan wrote last; its next wave writes them again, and until then they do not bound evictions")
 		c.expect(!written || ours == pdb.Words(b.Spec), "S12", named(b, side), "it has "+pdb.Words(b.Spec), ours+", which the plan wrote last")
 		if b.Status.ObservedGeneration == b.Generation {
 			allowed += b.Status.DisruptionsAllowed

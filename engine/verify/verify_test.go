@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -63,5 +65,55 @@ func TestAJournalThatIsOlderThanAMarkIsADifference(t *testing.T) {
 		if got := slices.ContainsFunc(r.Differences, func(d Difference) bool { return d.Rule == "S10" }); got != want {
 			t.Errorf("epoch %d: %+v", epoch, r.Differences)
 		}
+	}
+}
+
+// From the first Tighten to the closing steps a budget has the numbers that the plan wrote last beside its spec. One
+// that was there and fits already is not written, and is no difference.
+func TestABudgetIsSignedFromTheFirstTightenOn(t *testing.T) {
+	one, two := plans.Leg{Direction: plans.Move, First: 1, Lowest: 0, End: 3}, plans.Leg{Direction: plans.Move, First: 20, Lowest: 0, End: 2}
+	back := plans.Leg{Direction: plans.Abort, First: 20, Lowest: 0, End: 3}
+	spec := func(n int32) policyv1.PodDisruptionBudgetSpec {
+		v := intstr.FromInt32(n)
+		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &v}
+	}
+	for name, c := range map[string]struct {
+		leg     plans.Leg
+		done    int
+		side    plans.Side
+		existed bool
+		allows  int32
+		note    string
+		want    bool
+	}{
+		"Freeze":                               {one, 0, plans.Source, true, 1, "", true},
+		"the first Tighten":                    {one, 4, plans.Source, true, 1, "", true},
+		"after the first Tighten":              {one, 5, plans.Source, true, 1, "", false},
+		"with its numbers":                     {one, 5, plans.Source, true, 1, "maxUnavailable 1", true},
+		"a first Tighten after a split":        {two, 19, plans.Source, true, 1, "", false},
+		"the first Tighten of an abort":        {back, 19, plans.Source, true, 1, "", true},
+		"after the first Tighten of an abort":  {back, 20, plans.Source, true, 1, "", false},
+		"it was there, and allows nothing":     {one, 5, plans.Destination, true, 0, "", true},
+		"it was there, and allows something":   {one, 5, plans.Destination, true, 1, "", false},
+		"it is the plan's, and allows nothing": {one, 5, plans.Destination, false, 0, "", false},
+		"moved":                                {one, 1000, plans.Source, true, 1, "", false},
+		"closing":                              {plans.Leg{Direction: plans.Finalize, First: 20, Lowest: 3, End: 3}, 19, plans.Source, true, 1, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planstest.Named(t, "abc")
+			p.Start, p.Count, p.Window = 0, 3, 1
+			p.Budget.SourceExisted, p.Budget.DestinationExisted = true, c.existed
+			j := journal.New(p)
+			j.Leg, j.Done, j.Begun = c.leg, c.done, c.done
+			b := &policyv1.PodDisruptionBudget{Spec: spec(c.allows)}
+			if c.note != "" {
+				b.Annotations = map[string]string{plans.BudgetAnnotation: c.note}
+			}
+			x := &comparison{plan: p, journal: j, facts: &facts{}}
+			x.step, x.began, x.more = j.Next(p)
+			if got := x.signed(c.side, b); got != c.want {
+				t.Errorf("%t before %s, expected %t", got, x.step.ID(), c.want)
+			}
+		})
 	}
 }

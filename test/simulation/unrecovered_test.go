@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -189,6 +190,60 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 		w.taint(side, node)
 		w.proves(t, direction, plans.Assurance{}, "out of service")
 	}
+}
+
+// A claim that is gone or is being deleted does not tell who deleted it, and a claim without the mark of the plan was
+// made by somebody else. Neither proves that the pod of the ordinal has ended, so its end is still to be proven.
+func TestAClaimThatAnotherWriterTouchedProvesNoEndOfAPod(t *testing.T) {
+	t.Parallel()
+	source := key{"PersistentVolumeClaim", blue, "data-web-1"}
+	for name, c := range map[string]struct {
+		mode plans.Mode
+		do   func(*world)
+	}{
+		"it is gone":       {plans.Reimport, func(w *world) { w.on[plans.Source].remove(source) }},
+		"it is on its way": {plans.Reimport, func(w *world) { edits(w, plans.Source, blue, "data-web-1", ends) }},
+		"one without a mark is in its place": {plans.Rebind, func(w *world) {
+			stray := &corev1.PersistentVolumeClaim{Spec: *w.on[plans.Source].objects[source].(*corev1.PersistentVolumeClaim).Spec.DeepCopy()}
+			stray.Namespace, stray.Name = green, "data-web-1"
+			must(w.on[plans.Destination].Create(context.TODO(), stray))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, did := newWorld(threeOrdinals(c.mode)), false
+			got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+				if !did && p.Kind == engine.Advanced && p.Step.ID() == "1/Shrink" {
+					did, w.foreign = true, true
+					killNode(w)
+				}
+				return false
+			})
+			if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, "where web-1 ran, is not Ready") {
+				t.Fatalf("it ended with %q (%v)", got, err)
+			}
+			c.do(w)
+			w.lose(false)
+			on := clusters.Clusters{}
+			for side, s := range w.on {
+				on[side] = s
+			}
+			r, err := recovery.Recovery{Plan: w.plan, On: on}.Look(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "confirm it with --ended web-1") {
+				t.Fatalf("it says %v, and recovers %+v", err, r)
+			}
+			w.recovers(t, recovery.Said{Ended: []string{"web-1"}})
+			if next, _, _ := w.journal.Next(w.plan); next.ID() != "1/Shrink" {
+				t.Errorf("the next step is %s, expected 1/Shrink", next.ID())
+			}
+		})
+	}
+}
+
+// ends marks a claim as one that is being deleted.
+func ends(c *corev1.PersistentVolumeClaim) {
+	now := metav1.Now()
+	c.DeletionTimestamp = &now
 }
 
 // The record is stored in an order that can be repeated after a crash, and never overwrites another one.
