@@ -83,6 +83,17 @@ func TestAnUpdateIsSteeredAsWithKubectl(t *testing.T) {
 	}
 }
 
+// A dry run of a set that does not exist is an error, as the command is.
+func TestADryRunNeedsItsSet(t *testing.T) {
+	_, config := serve(t, []string{"home"})
+	for _, verb := range []string{"pause", "resume", "restart"} {
+		got := command(t, "rollout", verb, "web", "--dry-run=client", "-n", "shop", "--kubeconfig", config)
+		if got.code != exitError || !strings.Contains(got.errOut, "web") {
+			t.Errorf("rollout %s: %+v", verb, got)
+		}
+	}
+}
+
 func TestTheStatusOfAnUpdateIsAnExitCode(t *testing.T) {
 	three := int32(3)
 	for name, c := range map[string]struct {

@@ -107,6 +107,9 @@ func (c *Commands) steer(ctx context.Context, typed string, do func(rollout.Roll
 	}
 	done := said(c.Again(at))
 	if *c.DryRun == "client" {
+		if _, err := r.Look(ctx); err != nil {
+			return err
+		}
 		return c.Confirm(fmt.Sprintf("%s would be changed: it %s.", r.Set.Set(), done))
 	}
 	changed, err := do(r, ctx)
@@ -127,6 +130,11 @@ func (c *Commands) restart() *cobra.Command {
 			r, at, err := c.rollout(args[0])
 			if err != nil {
 				return err
+			}
+			if *c.DryRun == "client" {
+				if _, err := r.Look(cmd.Context()); err != nil {
+					return err
+				}
 			}
 			if *c.DryRun != "server" {
 				if err := c.Confirm(fmt.Sprintf("Replace the pods of %s, as its update strategy says?", r.Set.Set())); err != nil {
