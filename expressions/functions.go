@@ -41,7 +41,7 @@ func library() []cel.EnvOption {
 	without := env.NewLibrarySubset().AddExcludedMacros("map").AddExcludedFunctions(env.NewFunction(overloads.Matches))
 	return []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(without)),
-		text("trim", strings.TrimSpace), text("lowerAscii", lower), text("upperAscii", upper),
+		text("trim", strings.TrimSpace), text("lowerAscii", shifted('A', 'Z', 'a'-'A')), text("upperAscii", shifted('a', 'z', 'A'-'a')),
 		cel.Function("split", cel.MemberOverload("string_split", two, cel.ListType(cel.StringType), cel.BinaryBinding(split))),
 		cel.Function("replace", cel.MemberOverload("string_replace", []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.StringType, cel.FunctionBinding(replace))),
 		cel.Function("substring",
@@ -50,23 +50,17 @@ func library() []cel.EnvOption {
 	}
 }
 
-// lower and upper change the letters of ASCII alone, as the extension of CEL does.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
-}
-
-func upper(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' {
-			return r + 'A' - 'a'
-		}
-		return r
-	}, s)
+// shifted returns what moves the characters from first to last by some places: the letters of ASCII alone change their
+// case, as in the extension of CEL.
+func shifted(first, last, by rune) func(string) string {
+	return func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if first <= r && r <= last {
+				return r + by
+			}
+			return r
+		}, s)
+	}
 }
 
 func split(text, by ref.Val) ref.Val {

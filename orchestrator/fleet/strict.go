@@ -25,7 +25,7 @@ func strict(kubeconfig []byte) error {
 		return errUnreadable
 	}
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		return errors.New("it has more than one YAML document: keep only the first")
+		return plainyaml.ErrDocuments
 	}
 	if key := twice(&first); key != "" {
 		return fmt.Errorf("%s is there twice", named(key))

@@ -34,10 +34,15 @@ type Ahead struct {
 
 // nodes returns the nodes that a user has vouched for before the wave of a step has left.
 func (a *Ahead) nodes(s plans.Step) []string {
-	if a == nil || a.Ordinals != s.Ordinals || a.From != s.From {
+	if !a.about(s.Ordinals, s.From) {
 		return nil
 	}
 	return a.NodesGone
+}
+
+// about reports whether it is about the wave of these ordinals that leaves a side.
+func (a *Ahead) about(ordinals plans.Slice, from plans.Side) bool {
+	return a != nil && a.Ordinals == ordinals && a.From == from
 }
 
 // Assure records a word for the current direction of the plan. It fails for a word that has no meaning there.
@@ -111,7 +116,7 @@ func (j *Journal) AssuredFacts() []string {
 		}
 	}
 	if a := j.Assurances.Ahead; a != nil {
-		left := j.Flight != nil && j.Flight.Ordinals == a.Ordinals && j.Flight.From == a.From
+		left := j.Flight != nil && a.about(j.Flight.Ordinals, j.Flight.From)
 		for _, node := range a.NodesGone {
 			add(!left && !j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, a.From.Other(), a.Ordinals, a.From)
 		}
