@@ -23,7 +23,7 @@ func (w Steps) usedElsewhere(ctx context.Context) (map[plans.Dependency]string, 
 	uses := func(who, service string, template corev1.PodSpec) {
 		set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{ServiceName: service, Template: corev1.PodTemplateSpec{Spec: template}}}
 		for _, d := range build.Dependencies(set) {
-			out[plans.Dependency{Kind: d.Kind, Name: d.Name}] = who
+			out[bare(d)] = who
 		}
 	}
 	err := clusters.Each(ctx, on, func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {

@@ -17,9 +17,9 @@ import (
 
 // Prepare returns the look that makes the volumes and claims of a wave in the other cluster while the wave is still
 // up: each volume object first, with Retain and for the one claim, then the claim (S4, S5). It writes nothing unless
-// everything that the wave will require is as it must be (Departing). The claim that leaves is saved BEFORE, as it is now:
-// it may have changed since it was protected, and the new claim is made of what is saved. No pod may mount these claims before the wave
-// has left: Departing looks at that again, and Vacate and Grow at what is attached (S1).
+// everything that the wave will require is as it must be (Departing). The claim that leaves is saved BEFORE, as it is
+// now: it may have changed since it was protected, and the new claim is made of what is saved. No pod may mount these
+// claims before the wave has left: Departing looks at that again, and Vacate and Grow at what is attached (S1).
 func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {

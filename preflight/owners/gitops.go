@@ -87,10 +87,8 @@ func (g guardedObject) marks() []Mark {
 	if m, ok := g.tracked(notes[tracking]); ok && !g.twin {
 		out = append(out, m)
 	} else if manager := g.applied("argocd-controller", "argocd-application-controller"); manager != "" {
-		m := Mark{By: Application(), Name: labels[InstanceLabel], sign: "field manager " + manager, byLabel: labels[InstanceLabel] != ""}
-		if namespace, name, ok := strings.Cut(m.Name, "_"); ok {
-			m.namespace, m.Name = namespace, name
-		}
+		m := named(labels[InstanceLabel])
+		m.sign, m.byLabel = "field manager "+manager, labels[InstanceLabel] != ""
 		out = append(out, m)
 	}
 	for _, tool := range []struct{ group, kind, manager string }{{fluxKustomize, "Kustomization", "kustomize-controller"}, {fluxHelm, "HelmRelease", "helm-controller"}} {

@@ -18,16 +18,12 @@ const InstanceLabel = "app.kubernetes.io/instance"
 
 // Claimants returns the Applications that may take every object of the destination's cluster with this value of the
 // label for their own. An Application may serve another cluster than the one that it is in: between two clusters only
-// one that serves its own counts. The label of an Application outside of Argo CD's namespace is NAMESPACE_NAME.
+// one that serves its own counts.
 func Claimants(ctx context.Context, i check.Inspection, label string) ([]unstructured.Unstructured, error) {
 	if label == "" {
 		return nil, nil
 	}
-	m := Mark{By: Application(), Name: label}
-	if namespace, name, ok := strings.Cut(label, "_"); ok {
-		m.namespace, m.Name = namespace, name
-	}
-	apps, _, err := Tools(ctx, i, plans.Destination, m)
+	apps, _, err := Tools(ctx, i, plans.Destination, named(label))
 	if err != nil {
 		return nil, fmt.Errorf("reading Application %s on the destination: %w", label, err)
 	}
@@ -36,6 +32,16 @@ func Claimants(ctx context.Context, i check.Inspection, label string) ([]unstruc
 		name, _, _ := unstructured.NestedString(app.Object, "spec", "destination", "name")
 		return !i.Plan.OneCluster() && server != "https://kubernetes.default.svc" && name != "in-cluster"
 	}), nil
+}
+
+// named returns the mark of the Application that a value of the label names. For one outside of Argo CD's namespace the
+// value is NAMESPACE_NAME.
+func named(label string) Mark {
+	m := Mark{By: Application(), Name: label}
+	if namespace, name, ok := strings.Cut(label, "_"); ok {
+		m.namespace, m.Name = namespace, name
+	}
+	return m
 }
 
 // leftovers refuses copies that automated sync would delete. They have the labels of their originals. So an Application
