@@ -145,6 +145,15 @@ func (w Pair) Dependency(ctx context.Context, side plans.Side, d plans.Dependenc
 	return o, nil
 }
 
+// OnBoth reads a dependency on both sides; nil means that a side has none.
+func (w Pair) OnBoth(ctx context.Context, d plans.Dependency) (from, to client.Object, err error) {
+	if from, err = w.Dependency(ctx, plans.Source, d); err != nil {
+		return nil, nil, err
+	}
+	to, err = w.Dependency(ctx, plans.Destination, d)
+	return from, to, err
+}
+
 // Copies reads what was copied to the destination. A user without the right to read one learns nothing of it, and it
 // is left out.
 func (w Pair) Copies(ctx context.Context) ([]client.Object, error) {

@@ -126,11 +126,7 @@ func copiedDependencies(ctx context.Context, i check.Inspection, label string) (
 		if d.Required != "" {
 			continue
 		}
-		from, err := i.Dependency(ctx, plans.Source, d)
-		if err != nil {
-			return nil, err
-		}
-		to, err := i.Dependency(ctx, plans.Destination, d)
+		from, to, err := i.OnBoth(ctx, d)
 		if err != nil {
 			return nil, err
 		}

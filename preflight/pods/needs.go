@@ -26,11 +26,7 @@ import (
 func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, d := range i.Plan.Dependencies {
-		from, err := i.Dependency(ctx, plans.Source, d)
-		if err != nil {
-			return nil, err
-		}
-		to, err := i.Dependency(ctx, plans.Destination, d)
+		from, to, err := i.OnBoth(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -146,13 +142,9 @@ func defaultAccount(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		return nil, nil
 	}
 	account := plans.Dependency{Kind: "ServiceAccount", Name: "default"}
-	from, err := i.Dependency(ctx, plans.Source, account)
+	from, to, err := i.OnBoth(ctx, account)
 	if err != nil {
 		return nil, check.IgnoreForbidden(err) // only a report, which the move does not need
-	}
-	to, err := i.Dependency(ctx, plans.Destination, account)
-	if err != nil {
-		return nil, check.IgnoreForbidden(err)
 	}
 	here, _ := from.(*corev1.ServiceAccount)
 	there, _ := to.(*corev1.ServiceAccount)

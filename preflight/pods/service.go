@@ -27,11 +27,7 @@ func Service(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		return nil, nil // a set that never had names
 	}
 	d := plans.Dependency{Kind: "Service", Name: name}
-	from, err := i.Dependency(ctx, plans.Source, d)
-	if err != nil {
-		return nil, err
-	}
-	to, err := i.Dependency(ctx, plans.Destination, d)
+	from, to, err := i.OnBoth(ctx, d)
 	if err != nil {
 		return nil, err
 	}
