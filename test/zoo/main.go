@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -51,12 +52,16 @@ func zoo(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := baseline(ctx, all); err != nil {
+	user, err := userCache(ctx)
+	if err != nil {
+		return err
+	}
+	if err := baseline(ctx, user, all); err != nil {
 		return err
 	}
 	began := time.Now()
-	found := play(ctx, dir, all)
-	if err := ctx.Err(); err != nil {
+	found, err := play(ctx, dir, user, all)
+	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
 	escaped := slices.DeleteFunc(slices.Clone(found), func(r result) bool { return r.why == "" })
@@ -121,14 +126,14 @@ func runs(tests []string) [][2]string {
 }
 
 // baseline plays all tests on the product as it is: a test that fails there catches nothing.
-func baseline(ctx context.Context, all []variant) error {
+func baseline(ctx context.Context, user string, all []variant) error {
 	var tests []string
 	for _, v := range all {
 		tests = append(tests, v.Tests...)
 	}
 	slices.Sort(tests)
 	for _, r := range runs(slices.Compact(tests)) {
-		if out, err := test(ctx, "", r[0], r[1]); err != nil {
+		if out, err := test(ctx, user, "", r[0], r[1]); err != nil {
 			return fmt.Errorf("the tests of %s fail on the product as it is: %w\n%s", r[0], err, out)
 		}
 	}
@@ -143,15 +148,32 @@ type result struct {
 }
 
 // play plays the variants, two at a time, and returns the results in the order of the variants.
-func play(ctx context.Context, dir string, all []variant) []result {
+func play(ctx context.Context, dir, user string, all []variant) ([]result, error) {
+	var caches [2]*cache
+	defer func() {
+		for _, c := range caches {
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+	}()
+	for k := range caches {
+		var err error
+		if caches[k], err = newCache(user); err != nil {
+			return nil, err
+		}
+	}
 	out := make([]result, len(all))
 	next := make(chan int)
 	var players sync.WaitGroup
-	for range 2 {
+	for _, c := range caches {
 		players.Go(func() {
 			for k := range next {
 				began := time.Now()
-				why := judge(ctx, dir, all[k])
+				why := judge(ctx, dir, c.dir, all[k])
+				if err := c.forget(); err != nil && why == "" {
+					why = err.Error()
+				}
 				out[k] = result{all[k], why, time.Since(began)}
 				if ctx.Err() != nil {
 					continue // a test that was stopped shows nothing
@@ -170,7 +192,7 @@ func play(ctx context.Context, dir string, all []variant) []result {
 	}
 	close(next)
 	players.Wait()
-	return out
+	return out, nil
 }
 
 func indented(why string) string {
@@ -181,7 +203,7 @@ func indented(why string) string {
 }
 
 // judge returns why a variant was not caught by its tests, or "".
-func judge(ctx context.Context, dir string, v variant) string {
+func judge(ctx context.Context, dir, cache string, v variant) string {
 	root, err := os.Getwd()
 	if err != nil {
 		return err.Error()
@@ -204,7 +226,7 @@ func judge(ctx context.Context, dir string, v variant) string {
 	}
 	for _, r := range runs(v.Tests) {
 		folder, pattern := r[0], r[1]
-		out, err := test(ctx, overlay, folder, pattern)
+		out, err := test(ctx, cache, overlay, folder, pattern)
 		switch {
 		case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
 			return "it does not compile:\n" + string(out)
@@ -235,13 +257,13 @@ func notFailed(out []byte, pattern string) string {
 // limit is how long the tests of a variant may take. A variant that makes them wait for ever is caught by it.
 const limit = "5m"
 
-func test(ctx context.Context, overlay, folder, pattern string) ([]byte, error) {
+func test(ctx context.Context, cache, overlay, folder, pattern string) ([]byte, error) {
 	args := []string{"test", "-vet=off", "-count=1", "-timeout", limit, "-run", pattern}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
 	// The same share of the simulation every day, and what a variant breaks is no result of the product.
-	cmd.Env = append(os.Environ(), "SIM_DAY=1", tally.File+"=")
+	cmd.Env = append(os.Environ(), "GOCACHE="+cache, "SIM_DAY=1", tally.File+"=")
 	return cmd.CombinedOutput()
 }

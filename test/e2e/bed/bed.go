@@ -3,6 +3,7 @@
 package bed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	kind "sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+	"sigs.k8s.io/kind/pkg/exec"
 
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )
@@ -154,6 +156,9 @@ func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
 		options = append(options, kind.CreateWithNodeImage(image))
 	}
 	if err := b.provider.Create(c.Name, options...); err != nil {
+		if ran := exec.RunErrorForError(err); ran != nil { // its message has the command, and not what the command said
+			return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(ran.Output))
+		}
 		return err
 	}
 	if err := c.connect(); err != nil {
