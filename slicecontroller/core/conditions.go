@@ -234,6 +234,9 @@ func (p *pass) followed() metav1.Condition {
 		stage = begun
 		p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "EnforcedRollingUpdateStarted", Message: p.sentence(begun)}) // ER-16
 	}
+	if c := p.canary(); stage == halted && c != nil && created(c.Pod) && !p.set.down(c.Pod, p.world.Now) {
+		stage = begun // the update goes on
+	}
 	if p.enforced() && stage != halted && p.stuck() {
 		stage = halted
 		p.outcome.Halted = true

@@ -154,6 +154,28 @@ func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
 	}
 }
 
+// A halt is over when the canary is available: the update goes on, and a canary that is not ready for a moment
+// afterwards has a whole deadline again.
+func TestAHaltEndsWhenTheCanaryIsAvailable(t *testing.T) {
+	s := aWorkingUpdate(t, "0o 1o 2o 3o 4?", func(s *Set) { enforced(s); s.RollsBack = false })
+	s.now = s.now.Add(2 * stuckAfter)
+	if s.sync(); !strings.HasSuffix(s.condition(UpdateStrategy), halted) {
+		t.Fatalf("not halted: %q", s.condition(UpdateStrategy))
+	}
+	s.is("web-4", "")
+	if s.sync(); strings.HasSuffix(s.condition(UpdateStrategy), halted) || s.condition(Stalled) != "" {
+		t.Errorf("with an available canary: %q, Stalled %q", s.condition(UpdateStrategy), s.condition(Stalled))
+	}
+	s.stops("web-4")
+	if s.sync(); s.outcome.Halted || s.condition(Stalled) != "" {
+		t.Errorf("the moment at which it is not ready: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
+	}
+	s.now = s.now.Add(2 * stuckAfter)
+	if s.sync(); !s.outcome.Halted {
+		t.Errorf("after another deadline: %q", s.condition(UpdateStrategy))
+	}
+}
+
 // A deadline that has passed for another reason, here a protected pod, leaves an updated pod as much time as
 // ever: it may be not ready for a moment, be evicted and be recreated.
 func TestAPodThatIsGoneForAMomentIsNoFailureOfTheUpdate(t *testing.T) {
