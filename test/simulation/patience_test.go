@@ -52,6 +52,7 @@ func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 		})
 		p.over <- ended{last, err}
 	}()
+	synctest.Wait() // the world and the process act in turn
 	return p
 }
 

@@ -355,10 +355,11 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 	if r.epoch < w.fenced {
 		// The copies of dependencies are not guarded: every process of a leg writes the same to them.
 		copied := k.kind == "ConfigMap" || k.kind == "Secret" || k.kind == "Service"
-		// Neither are the objects of an ordinal that is settled: the plan cannot turn back any more, the process that
-		// has it has to send the same write, and only one of the two finds the object as it was.
+		// Neither are the objects of an ordinal that is settled, nor the revisions, which lose our mark at the end: the
+		// plan cannot turn back any more, the process that has it has to send the same write, and only one of the two
+		// finds the object as it was.
 		step, _, more := w.journal.Next(w.plan)
-		settled := more && step.Op.Closes() && (k.kind == "PersistentVolumeClaim" || k.kind == "PersistentVolume")
+		settled := more && step.Op.Closes() && slices.Contains([]string{"PersistentVolumeClaim", "PersistentVolume", "ControllerRevision"}, k.kind)
 		if verb != "create" && !copied && !settled {
 			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
 		}
