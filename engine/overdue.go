@@ -20,7 +20,8 @@ import (
 const kubeletMargin = 5 * time.Minute
 
 // lull is what a wave that could leave waits for, and since when. A wait that Tighten does not see has the budgets
-// opened and tightened again, and comes back: its clock goes on then.
+// opened and tightened again, and one for a claim has the wave wait for its turn again: it comes back, and its clock
+// goes on then.
 type lull struct {
 	step   plans.Step
 	reason string
@@ -31,9 +32,9 @@ type lull struct {
 func (r *run) resumes(before lull) {
 	switch p := r.last; {
 	case r.Now == nil:
-	case p.Kind != Waiting || p.Step.Op.Gated() || settles(p):
+	case p.Kind != Waiting || p.Step.Op.Gated() || p.Queued || settles(p):
 		r.lull = before
-	case p.Step.Op == plans.Shrink && p.Step == before.step && p.Reason == before.reason:
+	case (p.Step.Op == plans.Shrink || p.Step.Op == plans.Tighten) && p.Step == before.step && p.Reason == before.reason:
 		r.lull = before
 		r.deadline.Reset(max(r.timeout()-clusters.Elapsed(before.since, r.Now()), 0))
 	default:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,36 +106,85 @@ func TestTheClockOfAWaitThatComesBackGoesOn(t *testing.T) {
 		"evictions are done":   {[]Progress{tightens, {Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, ID: reasons.EvictionPending, Reason: "an eviction"}}, "pods are counted", true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := &clusters.ReadCache{}
-			g.Clear()
+			r := aClock()
 			leaves := plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
-			r := run{
-				Engine:   &Engine{Recent: clusters.NewRecent(), reads: g, plan: &plans.Plan{}, Now: time.Now}, //nolint:forbidigo // the clock of the bubble
-				Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
-				deadline: time.NewTimer(time.Minute),
-			}
-			waits := func(d time.Duration) {
-				t.Helper()
-				for end := time.After(d); ; {
-					select {
-					case <-end:
-						return
-					case <-r.deadline.C:
-						r.expired = true
-					}
-				}
-			}
 			r.report(Progress{Kind: Waiting, Step: leaves, Reason: "pods are counted"})
-			waits(6 * time.Minute)
+			r.ticks(6 * time.Minute)
 			for _, p := range c.between {
 				r.report(p)
 			}
 			r.report(Progress{Kind: Waiting, Step: leaves, Reason: c.back})
-			if waits(6 * time.Minute); r.expired != c.want {
+			if r.ticks(6 * time.Minute); r.expired != c.want {
 				t.Errorf("%s: it has waited too long: %t, expected %t", name, r.expired, c.want)
 			}
 		})
 	}
+}
+
+// aClock returns a run that has nothing but the clock of a step.
+func aClock() *run {
+	reads := &clusters.ReadCache{}
+	reads.Clear()
+	return &run{
+		Engine:   &Engine{Recent: clusters.NewRecent(), reads: reads, plan: &plans.Plan{}, Now: time.Now}, //nolint:forbidigo // the clock of the bubble
+		Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
+		deadline: time.NewTimer(time.Minute),
+	}
+}
+
+// ticks lets time pass for a run that waits.
+func (r *run) ticks(d time.Duration) {
+	for end := time.After(d); ; {
+		select {
+		case <-end:
+			return
+		case <-r.deadline.C:
+			r.expired = true
+		}
+	}
+}
+
+// The clock of a wait that comes back begins again when an API server is back: nothing could end the wait meanwhile.
+func TestAnOutageBetweenIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := aClock()
+		leaves := plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+		r.report(Progress{Kind: Waiting, Step: leaves, Reason: "volume pv-1 is still attached"})
+		r.ticks(5 * time.Second) // the budgets are opened
+		for range 90 {
+			if _, err := r.failed(t.Context(), Progress{}, errors.New("connection refused")); err != nil {
+				t.Fatal(err)
+			}
+			r.ticks(10 * time.Second)
+		}
+		r.report(Progress{Kind: Wrote, Step: plans.Step{Op: plans.Tighten}, Reason: "budget web"})
+		r.report(Progress{Kind: Waiting, Step: plans.Step{Op: plans.Tighten}, ID: reasons.BudgetNotObserved, Reason: "the spec is new"})
+		r.report(Progress{Kind: Waiting, Step: leaves, Reason: "volume pv-1 is still attached"})
+		if r.ticks(9 * time.Minute); r.expired {
+			t.Error("nine minutes after the API server is back it has waited too long")
+		}
+		if r.ticks(2 * time.Minute); !r.expired {
+			t.Error("it never waits too long")
+		}
+	})
+}
+
+// A wait for a turn between two looks does not hide that a claim is never bound (L1).
+func TestAWaitAroundAQueueGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := aClock()
+		tightens := plans.Step{Op: plans.Tighten, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+		for range 3 {
+			r.report(Progress{Kind: Waiting, Step: tightens, ID: reasons.ClaimNotBound, Reason: "claim data-web-1 is Pending"})
+			r.ticks(4 * time.Minute)
+			if r.expired {
+				return
+			}
+			r.report(Progress{Kind: Waiting, Step: tightens, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
+			r.ticks(time.Minute)
+		}
+		t.Error("a claim that is not bound is waited for for ever")
+	})
 }
 
 // What a blocked plan waited for before does not hide why it is blocked.

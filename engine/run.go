@@ -236,7 +236,7 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	r.Report(p, err)
 	if !r.expired { // else the next attempt must still report the expiry
 		r.deadline.Stop()
-		r.stalled = true
+		r.stalled, r.lull = true, lull{}
 	}
 	var now time.Time
 	if r.Now != nil {

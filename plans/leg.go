@@ -29,6 +29,9 @@ type Leg struct {
 	End int32 `json:"end"`
 	// Head is how many ordinals the first wave has; 0 for as many as the others.
 	Head int32 `json:"head,omitempty"`
+	// Arrived reports that the first wave of an Abort had arrived when the plan was turned: it leaves like every other
+	// one. Otherwise it may be on either side, or on neither.
+	Arrived bool `json:"arrived,omitempty"`
 }
 
 // FirstLeg returns the leg of a plan that has not begun: a Move of all ordinals.

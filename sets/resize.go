@@ -95,7 +95,12 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 	}
 	flight := s.Undo.Flight
 	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, flight); err != nil || why != "" {
-		return plans.Wait(reasons.VolumeAttached, why), err
+		wait := plans.Wait(reasons.VolumeAttached, why)
+		if m.Began && m.InFlight() { // the wave is in the journal, and so is which cluster the plan asks about
+			asks := *m.Flight
+			asks.WaitsThere, wait.Undo.Flight, wait.Span = true, &asks, plans.Detaching
+		}
+		return wait, err
 	}
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {

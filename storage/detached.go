@@ -39,6 +39,9 @@ func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.
 		return "", err
 	}
 	flight.NodesGoneThere = m.NodesGone
+	if m.InFlight() && m.Flight.From == m.From { // what the user has said since Shrink has begun
+		flight.NodesGoneThere = slices.Concat(m.NodesGone, m.Flight.NodesGoneThere)
+	}
 	s, err := v.detached(ctx, flight, m.To())
 	if err != nil || s.Standing == plans.After {
 		return "", err

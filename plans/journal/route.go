@@ -13,6 +13,8 @@ func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
 	case plans.Abort:
 		under := j.underWay(p)
 		next.Lowest, next.Head = under.Start, under.Replicas
+		step, began, more := j.Next(p)
+		next.Arrived = under.Start < p.End() && !began && (!more || step.Ordinals != under)
 	case plans.Move: // continue from a split
 		next.Lowest, next.End = p.Start, j.Leg.Lowest
 	case plans.Finalize:

@@ -260,3 +260,32 @@ func TestAWaveThatLeavesAgainIsNoLongerReversed(t *testing.T) {
 		}
 	}
 }
+
+// The first wave of an abort leaves like every other one if it had arrived when the plan was turned. Otherwise nobody
+// knows where it is.
+func TestAWaveThatHadArrivedIsNotReversed(t *testing.T) {
+	p := planstest.Three()
+	for _, c := range []struct {
+		begun    string
+		done     bool
+		wave     string
+		reversed bool
+	}{
+		{"3/Grow", false, "3", true},
+		{"3/Grow", true, "3", true},
+		{"3/Relax", false, "3", true},
+		{"3/Relax", true, "3", false},
+		{"2/Tighten", false, "2", true},
+		{"2/Tighten", true, "2", true},
+		{"2/Relax", true, "2", false},
+	} {
+		j := at(t, p, New(p), c.begun)
+		if c.done {
+			j.Done = j.Begun
+		}
+		j.StartLeg(p, plans.Abort)
+		if first, _, _ := j.Next(p); first.ID() != c.wave+"/Tighten" || j.Reversed(first) != c.reversed {
+			t.Errorf("turned at %s (done: %t): first %s, reversed %t; expected wave %s, reversed %t", c.begun, c.done, first.ID(), j.Reversed(first), c.wave, c.reversed)
+		}
+	}
+}

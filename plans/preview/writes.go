@@ -430,7 +430,7 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 			return b.String()
 		case step.Moves():
 			line := fmt.Sprintf("%s: from %s to %s", story(p, step.Ordinals), p.On(step.From), p.On(step.To()))
-			if l.Direction == plans.Abort && step.Ordinals.Start == l.Lowest {
+			if l.Direction == plans.Abort && step.Ordinals.Start == l.Lowest && !l.Arrived {
 				line += ", as far as it has left"
 			}
 			add(line)

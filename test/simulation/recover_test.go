@@ -114,7 +114,7 @@ func TestARecoveredJournalSaysNoMoreThanTheMarksProve(t *testing.T) {
 		},
 		plans.Abort: {
 			plans.Tighten: {"0/Tighten", "0/Tighten"}, plans.Shrink: {"0/Shrink", "0/Shrink"}, plans.Release: {"0/Shrink", "0/Shrink"},
-			plans.Reserve: {"0/Shrink", "0/Shrink"}, plans.Claim: {"0/Shrink", ""}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
+			plans.Reserve: {"0/Shrink", "0/Tighten"}, plans.Claim: {"0/Shrink", ""}, plans.Grow: {"0/Grow", "0/Grow"}, plans.Relax: {"0/Grow", "0/Grow"},
 			plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"},
 		},
 		plans.Finalize: {plans.Retire: {"Retire", "Retire"}, plans.Settle: {"Retire", "Retire"}, plans.Thaw: {"Retire", "Retire"}},

@@ -413,34 +413,107 @@ func (w *world) taint(side plans.Side, name string) {
 }
 
 // A node that was lost with a pod on it may have a volume attached for good. In an abort the cluster of that node receives
-// the volume, so its ordinal stays up until the user repeats the word: it is on neither side for none of that time.
+// the volume, so its ordinal stays up until the user repeats the word: it is on neither side for none of that time. That
+// goes for the last ordinal that arrived as well.
 func TestAnAbortGetsPastAnAttachmentThatNobodyRemoves(t *testing.T) {
 	t.Parallel()
-	const lost, disk = "one-node-lost", "pvc-disk-2"
 	for seed := range uint64(2) {
+		for o := range int32(3) {
+			w := newWorld(threeOrdinals(plans.Reimport)).fork(seed)
+			walk(t, w, plans.Move, nil)
+			disk := w.attachedForGood(t, o)
+			got, err := w.process().run(t.Context(), plans.Abort, nil)
+			if err != nil || !strings.Contains(got.reason, "on the source, volume "+disk+" is still attached to node "+lostNode) || w.pod(plans.Destination, o) == nil {
+				t.Fatalf("seed %d, ordinal %d: ended with %q (%v)", seed, o, got, err)
+			}
+			w.abortsWithTheWord(t)
+		}
+	}
+}
+
+// The intent of a wave to leave is in the journal, and its write is refused or never sent. The word about a node of the
+// other cluster still reaches the wait that asked for it (L6). An earlier process stopped before the wave was up, so the
+// abort does not ask before.
+func TestTheWordAboutANodeReachesAWaveThatWasAboutToLeave(t *testing.T) {
+	t.Parallel()
+	for _, f := range []fault{refused409, crashBefore} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(threeOrdinals(plans.Reimport))
+			_, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool { return p.Kind == engine.Wrote && p.Step.ID() == "0/Grow" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			disk := w.attachedForGood(t, 0)
+			r, did := w.process(), false
+			r.at = func(int) fault {
+				if did || r.now.kind != "StatefulSet" || w.journal.Flight == nil || w.journal.Flight.From != plans.Destination {
+					return ""
+				}
+				did = true
+				return f
+			}
+			_, _ = r.run(t.Context(), plans.Abort, nil)
+			got, err := w.process().run(t.Context(), plans.Abort, nil)
+			if err != nil || !did || !strings.Contains(got.reason, "on the source, volume "+disk+" is still attached to node "+lostNode) {
+				t.Fatalf("ended with %q (%v)", got, err)
+			}
+			w.abortsWithTheWord(t)
+		})
+	}
+}
+
+const lostNode = "one-node-lost"
+
+// attachedForGood lets a lost node of the source have the volume of an ordinal attached, and returns the volume.
+func (w *world) attachedForGood(t *testing.T, ordinal int32) string {
+	t.Helper()
+	claim, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], w.namespace(plans.Destination), w.plan.ClaimName("data", ordinal))
+	if !ok {
+		t.Fatalf("ordinal %d has no claim", ordinal)
+	}
+	disk := claim.Spec.VolumeName
+	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(disk, lostNode), Annotations: map[string]string{"disk": "lost"}}}
+	va.Spec = storagev1.VolumeAttachmentSpec{NodeName: lostNode, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &disk}}
+	must(w.on[plans.Source].Create(t.Context(), va))
+	w.stuck = w.on[plans.Source].name
+	return disk
+}
+
+// abortsWithTheWord lets the user vouch for the lost node. The plan is then aborted.
+func (w *world) abortsWithTheWord(t *testing.T) {
+	t.Helper()
+	r := w.process()
+	r.word = plans.Assurance{NodeGone: lostNode}
+	got, err := r.run(t.Context(), plans.Abort, func(p engine.Progress) bool {
+		if p.Kind == engine.Wrote && p.Step.Op == plans.Grow {
+			w.stuck = "" // the control plane has noticed, too
+		}
+		return false
+	})
+	if err != nil || got.outcome != plans.Aborted {
+		t.Errorf("ended with %q (%v); %v", got, err, w.journal.AssuredFacts())
+	}
+	unbroken(t, w)
+	cleanEnd(t, w, w.start)
+}
+
+// No ordinal of an abort leaves for a claim that the cluster of the source does not bind, the last one that arrived
+// included (S17).
+func TestNoOrdinalOfAnAbortLeavesForAClaimThatIsNotBound(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
 		w := newWorld(threeOrdinals(plans.Reimport)).fork(seed)
 		walk(t, w, plans.Move, nil)
-		name := disk
-		va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachment(disk, lost), Annotations: map[string]string{"disk": "lost"}}}
-		va.Spec = storagev1.VolumeAttachmentSpec{NodeName: lost, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}
-		must(w.on[plans.Source].Create(t.Context(), va))
-		w.stuck = w.on[plans.Source].name
+		w.unbound = w.on[plans.Source].name
 		got, err := w.process().run(t.Context(), plans.Abort, nil)
-		if err != nil || !strings.Contains(got.reason, "on the source, volume "+disk+" is still attached to node "+lost) || w.pod(plans.Destination, 1) == nil {
-			t.Fatalf("seed %d: ended with %q (%v)", seed, got, err)
-		}
-		r := w.process()
-		r.word = plans.Assurance{NodeGone: lost}
-		got, err = r.run(t.Context(), plans.Abort, func(p engine.Progress) bool {
-			if p.Kind == engine.Wrote && p.Step.Op == plans.Grow {
-				w.stuck = "" // the control plane has noticed, too
+		for o := range int32(3) {
+			if w.pod(plans.Destination, o) == nil {
+				t.Errorf("seed %d: ordinal %d is down: %q, %v", seed, o, got, err)
 			}
-			return false
-		})
-		if err != nil || got.outcome != plans.Aborted {
-			t.Errorf("seed %d: ended with %q (%v)", seed, got, err)
 		}
-		unbroken(t, w)
+		w.unbound, w.quiet = "", 0
+		walk(t, w, plans.Abort, nil)
 		cleanEnd(t, w, w.start)
 	}
 }
