@@ -250,7 +250,11 @@ func (d pendingWrites) bring(ctx context.Context, have, want *discoveryv1.Endpoi
 func standIn(p *plans.Plan, d plans.Directory, model *corev1.Service) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: p.Names.Service, Labels: map[string]string{PlanLabel: p.ID}}}
 	s.Spec.ClusterIP = corev1.ClusterIPNone
-	s.Spec.PublishNotReadyAddresses = model.Spec.PublishNotReadyAddresses
+	s.Spec.PublishNotReadyAddresses, s.Spec.IPFamilies = model.Spec.PublishNotReadyAddresses, model.Spec.IPFamilies
+	if len(s.Spec.IPFamilies) == 1 { // else the API server adds the other one
+		single := corev1.IPFamilyPolicySingleStack
+		s.Spec.IPFamilyPolicy = &single
+	}
 	for _, port := range model.Spec.Ports {
 		port.NodePort = 0
 		s.Spec.Ports = append(s.Spec.Ports, port)
