@@ -83,7 +83,7 @@ type slow struct {
 }
 
 func (s slow) DiscoveryV1() typeddiscoveryv1.DiscoveryV1Interface {
-	time.Sleep(s.after)
+	<-time.After(s.after)
 	return s.Interface.DiscoveryV1()
 }
 

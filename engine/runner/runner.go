@@ -256,7 +256,7 @@ func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 		j, _, err := c.Store.Journal(ctx, c.Plan)
 		switch {
 		case errors.As(err, new(records.ErrNoJournal)), errors.As(err, new(journal.ErrOtherPlan)):
-			return errors.Join(errNamesOver, err) // it was forgotten, and nobody will remove what is created from here on
+			return errors.Join(errNamesOver, err) // it was forgotten, and no process will remove what is created from here on
 		case err != nil:
 			return err
 		case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
