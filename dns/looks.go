@@ -22,14 +22,18 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 		if d.Lists == side {
 			continue
 		}
-		for _, ip := range pod.Status.PodIPs {
-			found, err := listed(ctx, p, on[d.On], d, ip.IP, ordinal)
+		needed, err := needed(ctx, p, on[d.On], d, pod)
+		if err != nil {
+			return "", err
+		}
+		for _, ip := range needed {
+			found, err := listed(ctx, p, on[d.On], d, ip, ordinal)
 			if err != nil {
 				return "", err
 			}
 			if !found {
-				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip.IP, d.On)
-				stale, err := listedElse(ctx, p, on[d.On], d, ip.IP, pod.Name)
+				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On)
+				stale, err := listedElse(ctx, p, on[d.On], d, ip, pod.Name)
 				if err == nil && stale != "" {
 					why += fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale)
 				}
@@ -38,6 +42,25 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 		}
 	}
 	return "", nil
+}
+
+// needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the
+// families of the Service.
+func needed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, pod *corev1.Pod) ([]string, error) {
+	var service corev1.Service
+	if len(pod.Status.PodIPs) > 1 {
+		key := client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}
+		if err := c.Get(ctx, key, &service); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading Service %s on the %s: %w", key, d.On, err)
+		}
+	}
+	var out []string
+	for _, ip := range pod.Status.PodIPs {
+		if slices.Contains(answers(&service, pod), family(ip.IP)) {
+			out = append(out, ip.IP)
+		}
+	}
+	return out, nil
 }
 
 func family(address string) discoveryv1.AddressType {

@@ -43,7 +43,7 @@ func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
 // SliceNames lists the names of all slices that a plan may need in a directory.
 func SliceNames(p *plans.Plan) []string {
 	var out []string
-	for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+	for _, t := range addressTypes() {
 		for o := p.Start; o < p.End(); o += maxEndpointsPerSlice {
 			out = append(out, sliceName(p, t, o))
 		}
@@ -76,7 +76,7 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 			if pod == nil || isSecond(pod, byName[side.Other()][pod.Name], d.Lists != "") {
 				continue
 			}
-			for _, t := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			for _, t := range answers(service, pod) {
 				address := addressOf(pod, t)
 				if address == "" || !findable(pod, service) || listsElse(others, t, pod.Name, address) != "" {
 					continue
@@ -112,6 +112,27 @@ func listsElse(all []*discoveryv1.EndpointSlice, t discoveryv1.AddressType, host
 		}
 	}
 	return ""
+}
+
+func addressTypes() []discoveryv1.AddressType {
+	return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
+}
+
+// answers returns the types of the addresses with which a Service answers for a pod. They are the families of the
+// Service, as in the control plane's own slices. A pod without an address of these is better found by those that it has
+// than not at all.
+func answers(service *corev1.Service, pod *corev1.Pod) []discoveryv1.AddressType {
+	has := slices.DeleteFunc(addressTypes(), func(t discoveryv1.AddressType) bool { return addressOf(pod, t) == "" })
+	of := slices.DeleteFunc(slices.Clone(has), func(t discoveryv1.AddressType) bool {
+		return !slices.Contains(service.Spec.IPFamilies, corev1.IPFamily(t))
+	})
+	switch {
+	case len(of) > 0:
+		return of
+	case len(has) > 0:
+		return has
+	}
+	return addressTypes()
 }
 
 // addressOf returns the address of a pod, or "". A pod that has ended has none. An address that no EndpointSlice may

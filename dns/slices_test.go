@@ -1,6 +1,8 @@
 package dns
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +11,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -81,6 +86,79 @@ func TestADirectoryGetsThePodsItDoesNotList(t *testing.T) {
 			if len(s.Ports) != 2 || *s.Ports[0].Port != 8080 || *s.Ports[1].Port != 2379 {
 				t.Errorf("%s: ports %v", c.name, s.Ports)
 			}
+		}
+	}
+}
+
+// The control plane answers a Service of one family with addresses of that family only, whatever others its pods have.
+// A pod that has moved is answered alike, and waited for alike. Without an address of these families it has those that
+// it has.
+func TestANameHasTheFamiliesOfItsService(t *testing.T) {
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+	there := plans.Directory{On: plans.Source, Namespace: "shop", Lists: plans.Source}
+	for name, c := range map[string]struct {
+		families []corev1.IPFamily
+		ips      []string
+		want     []string
+	}{
+		"one family, two addresses":  {[]corev1.IPFamily{v4}, []string{"10.0.1.1", "fd00::1"}, []string{"10.0.1.1"}},
+		"the other family":           {[]corev1.IPFamily{v6}, []string{"10.0.1.1", "fd00::1"}, []string{"fd00::1"}},
+		"both families":              {[]corev1.IPFamily{v6, v4}, []string{"10.0.1.1", "fd00::1"}, []string{"10.0.1.1", "fd00::1"}},
+		"both families, one address": {[]corev1.IPFamily{v4, v6}, []string{"fd00::1"}, []string{"fd00::1"}},
+		"only the other address":     {[]corev1.IPFamily{v4}, []string{"fd00::1"}, []string{"fd00::1"}},
+		"an address that is barred":  {[]corev1.IPFamily{v6}, []string{"10.0.1.1", "fe80::1"}, []string{"10.0.1.1"}},
+		"no family is known":         {nil, []string{"10.0.1.1", "fd00::1"}, []string{"10.0.1.1", "fd00::1"}},
+	} {
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
+		service.Spec.IPFamilies = c.families
+		kept, _ := slim(service)
+		small, _ := kept.(*corev1.Service)
+		moved := pod("web-1", nil, c.ips...)
+		want := Want(bridge(), there, small, map[plans.Side][]*corev1.Pod{plans.Destination: {moved}}, nil)
+		var got []string
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			got = append(got, want[key].Endpoints[0].Addresses...)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: it has the addresses %v, expected %v", name, got, c.want)
+		}
+		missing := func() string {
+			b := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(service.DeepCopy())
+			for _, s := range want {
+				b.WithObjects(s)
+			}
+			api := b.Build()
+			why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, moved, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return why
+		}
+		if why := missing(); why != "" {
+			t.Errorf("%s: %s", name, why)
+		}
+		for key := range maps.Clone(want) {
+			one := want[key]
+			if delete(want, key); missing() == "" {
+				t.Errorf("%s: it is not waited for without %s", name, key)
+			}
+			want[key] = one
+		}
+	}
+}
+
+// The stand-in for a Service of one family is of that family, also where the cluster has two.
+func TestAStandInHasTheFamiliesOfItsModel(t *testing.T) {
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+	for _, c := range []struct {
+		families []corev1.IPFamily
+		single   bool
+	}{{nil, false}, {[]corev1.IPFamily{v4}, true}, {[]corev1.IPFamily{v6}, true}, {[]corev1.IPFamily{v6, v4}, false}} {
+		model := &corev1.Service{}
+		model.Spec.IPFamilies = c.families
+		got := standIn(bridge(), plans.Directory{}, model).Spec
+		if single := got.IPFamilyPolicy != nil && *got.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack; single != c.single || !slices.Equal(got.IPFamilies, c.families) {
+			t.Errorf("the model has %v: the stand-in has %v, single %t", c.families, got.IPFamilies, single)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func slim(o any) (metav1.Object, bool) {
 		return slimPod(o), true
 	case *corev1.Service:
 		out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
-		out.Spec.PublishNotReadyAddresses, out.Spec.Ports = o.Spec.PublishNotReadyAddresses, o.Spec.Ports
+		out.Spec.PublishNotReadyAddresses, out.Spec.Ports, out.Spec.IPFamilies = o.Spec.PublishNotReadyAddresses, o.Spec.Ports, o.Spec.IPFamilies
 		return out, true
 	case *discoveryv1.EndpointSlice:
 		if o.Labels[discoveryv1.LabelManagedBy] != ManagedBy {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +28,6 @@ import (
 // replaced.
 type Syncer struct {
 	plan    *plans.Plan
-	leave   MayWrite
-	bell    chan struct{}
 	pods    map[plans.Side]view
 	desks   []pendingWrites
 	report  func(error)
@@ -44,9 +43,11 @@ type MayWrite func(ctx context.Context, anew bool) error
 // ErrOver reports that another process keeps the names of a plan, or that they are no longer kept.
 var ErrOver = errors.New("the names are kept by another process, or are no longer kept")
 
-// pendingWrites is one directory and the views that its writes are based on.
+// pendingWrites is one directory and the views that its writes are based on. Each directory has a loop of its own: a
+// cluster that does not answer, or refuses writes, must not delay the names in another one.
 type pendingWrites struct {
 	plans.Directory
+	bell     chan struct{} // has a value when one of the views has changed
 	leave    MayWrite
 	client   kubernetes.Interface
 	services view
@@ -54,34 +55,36 @@ type pendingWrites struct {
 	others   view // the slices that others write for the Service
 }
 
-// Start starts a Syncer, which ends with ctx or with Stop. report receives every error; all failed writes are
-// retried. A side without a cluster is gone, and has neither pods nor directories.
+// Start starts a Syncer, which ends with ctx or with Stop. report receives every error, possibly several at once; all
+// failed writes are retried. A side without a cluster is gone, and has neither pods nor directories.
 func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave MayWrite, report func(error)) *Syncer {
 	ctx, stop := context.WithCancel(ctx)
-	k := &Syncer{plan: p, leave: leave, bell: make(chan struct{}, 1), pods: map[plans.Side]view{}, report: report, stop: stop}
-	for side, c := range on {
+	k := &Syncer{plan: p, pods: map[plans.Side]view{}, report: report, stop: stop}
+	for _, d := range p.Directories() {
+		if on[d.On] != nil {
+			k.desks = append(k.desks, pendingWrites{Directory: d, leave: leave, client: on[d.On].client, bell: make(chan struct{}, 1)})
+		}
+	}
+	for side, c := range on { // from here on the bells ring
 		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.Source.Name, k.ring)
 	}
-	for _, d := range p.Directories() {
+	for n := range k.desks {
+		d := &k.desks[n]
 		c := on[d.On]
-		if c == nil {
-			continue
-		}
-		k.desks = append(k.desks, pendingWrites{
-			Directory: d, leave: leave, client: c.client,
-			services: c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring),
-			slices:   c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring),
-			others:   c.follow(ctx, place{ofSlices, d.Namespace}, ofService(p.Names.Service), k.ring),
-		})
+		d.services = c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring)
+		d.slices = c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring)
+		d.others = c.follow(ctx, place{ofSlices, d.Namespace}, ofService(p.Names.Service), k.ring)
 	}
 	k.stopped.Go(func() { k.run(ctx) })
 	return k
 }
 
 func (k *Syncer) ring() {
-	select {
-	case k.bell <- struct{}{}:
-	default:
+	for n := range k.desks {
+		select {
+		case k.desks[n].bell <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -95,6 +98,7 @@ func selector(p *plans.Plan) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
 }
 
+// run keeps every directory, once all views are there.
 func (k *Syncer) run(ctx context.Context) {
 	for _, v := range k.views() {
 		select {
@@ -103,18 +107,25 @@ func (k *Syncer) run(ctx context.Context) {
 			return
 		}
 	}
+	for _, d := range k.desks {
+		k.stopped.Go(func() { k.keep(ctx, d) })
+	}
+}
+
+// keep keeps one directory. A write that failed is retried with growing pauses.
+func (k *Syncer) keep(ctx context.Context, d pendingWrites) {
 	again := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
 	retry := again
 	for {
 		var later <-chan time.Time
-		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
-			k.report(fmt.Errorf("names: %w", err))
+		if err := k.sync(ctx, d); err != nil && ctx.Err() == nil {
+			k.report(fmt.Errorf("names: Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err))
 			later = time.After(retry.Step())
 		} else {
 			retry = again
 		}
 		select {
-		case <-k.bell:
+		case <-d.bell:
 		case <-later:
 		case <-ctx.Done():
 			return
@@ -130,8 +141,8 @@ func (k *Syncer) views() []view {
 	return out
 }
 
-// sync brings every directory in line with the pods.
-func (k *Syncer) sync(ctx context.Context) (err error) {
+// sync brings a directory in line with the pods.
+func (k *Syncer) sync(ctx context.Context, d pendingWrites) (err error) {
 	defer plans.RecoverPanic(&err)
 	pods := map[plans.Side][]*corev1.Pod{}
 	for side, v := range k.pods {
@@ -141,12 +152,7 @@ func (k *Syncer) sync(ctx context.Context) (err error) {
 			}
 		}
 	}
-	for _, d := range k.desks {
-		if err := d.sync(ctx, k.plan, pods, k.model()); err != nil {
-			return fmt.Errorf("Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err)
-		}
-	}
-	return nil
+	return d.sync(ctx, k.plan, pods, k.model())
 }
 
 // model returns the Service that stand-in Services are copied from.
@@ -180,19 +186,18 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 		}, services.Delete)
 	}
 	want := Want(p, d.Directory, service, pods, endpointSlices(d.others))
-	for _, have := range endpointSlices(d.slices) {
-		if err := d.bring(ctx, have, want[have.Name]); err != nil {
-			return err
-		}
+	var errs []error // a slice that is refused stops no other one
+	written := endpointSlices(d.slices)
+	slices.SortFunc(written, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) }) // the same errors have the same text
+	for _, have := range written {
+		errs = append(errs, d.bring(ctx, have, want[have.Name]))
 		delete(want, have.Name)
 	}
-	for _, s := range want {
-		slices := d.client.DiscoveryV1().EndpointSlices(s.Namespace)
-		if err := d.make(ctx, func() (metav1.Object, error) { return slices.Create(ctx, s, metav1.CreateOptions{}) }, slices.Delete); err != nil {
-			return err
-		}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		api := d.client.DiscoveryV1().EndpointSlices(d.Namespace)
+		errs = append(errs, d.make(ctx, func() (metav1.Object, error) { return api.Create(ctx, want[name], metav1.CreateOptions{}) }, api.Delete))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func endpointSlices(v view) (out []*discoveryv1.EndpointSlice) {
@@ -245,7 +250,11 @@ func (d pendingWrites) bring(ctx context.Context, have, want *discoveryv1.Endpoi
 func standIn(p *plans.Plan, d plans.Directory, model *corev1.Service) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: p.Names.Service, Labels: map[string]string{PlanLabel: p.ID}}}
 	s.Spec.ClusterIP = corev1.ClusterIPNone
-	s.Spec.PublishNotReadyAddresses = model.Spec.PublishNotReadyAddresses
+	s.Spec.PublishNotReadyAddresses, s.Spec.IPFamilies = model.Spec.PublishNotReadyAddresses, model.Spec.IPFamilies
+	if len(s.Spec.IPFamilies) == 1 { // else the API server adds the other one
+		single := corev1.IPFamilyPolicySingleStack
+		s.Spec.IPFamilyPolicy = &single
+	}
 	for _, port := range model.Spec.Ports {
 		port.NodePort = 0
 		s.Spec.Ports = append(s.Spec.Ports, port)

@@ -106,31 +106,31 @@ func like(o client.Object) client.Object {
 	return out
 }
 
-// current checks that the range of a set is the one of the API server, BEFORE this process
-// deletes its first pod outside that range: the cache of a process that just started may have
-// newer pods beside an older set.
-func (e effects) current(ctx context.Context) error {
+// current checks that the set is as the API server has it, BEFORE a pod goes: the cache may have newer pods beside an
+// older set. In a process that just started, an update would go back to a former template: a process asks once. While
+// the watch of the sets stalls, a pod may be outside a former range only: a pass that deletes such a pod asks again.
+func (e effects) current(ctx context.Context, pod client.Object) error {
 	m := e.memory(e.key, e.object.GetUID())
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	if m.current {
+	if m.confirmed == e.object || m.confirmed != nil && e.kind.read(e.object).Has(pod.GetName()) {
 		return nil
 	}
 	now, err := e.Fresh(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the set before a pod outside its range is deleted: %w", err)
+		return fmt.Errorf("reading the set before pod %s is deleted: %w", pod.GetName(), err)
 	}
 	if now.GetUID() != e.object.GetUID() || now.GetGeneration() != e.object.GetGeneration() {
 		return fmt.Errorf("%w generation %d of the set, which has generation %d there", core.ErrBehind, now.GetGeneration(), e.object.GetGeneration())
 	}
-	m.current = true
+	m.confirmed = e.object
 	return nil
 }
 
 // Delete implements core.Writes (AM-3).
 func (e effects) Delete(ctx context.Context, o core.Object) error {
-	if _, pod := o.(*corev1.Pod); pod && !e.kind.read(e.object).Has(o.GetName()) {
-		if err := e.current(ctx); err != nil {
+	if pod, is := o.(*corev1.Pod); is {
+		if err := e.current(ctx, pod); err != nil {
 			return err
 		}
 	}
@@ -145,6 +145,9 @@ func (e effects) Delete(ctx context.Context, o core.Object) error {
 // Evict implements core.Writes. The client does not retry by itself, as it would after a Retry-After: core
 // decides when to retry, and other sets wait for this worker.
 func (e effects) Evict(ctx context.Context, pod *corev1.Pod) error {
+	if err := e.current(ctx, pod); err != nil {
+		return err
+	}
 	uid, version := pod.UID, pod.ResourceVersion
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

@@ -192,18 +192,18 @@ func TestATemplateIsOnlyTried(t *testing.T) {
 
 // What was confirmed about a set does not hold for another set of the same name.
 func TestTheRangeOfARecreatedSetIsAskedForAgain(t *testing.T) {
-	outside := func(g *rig) error {
-		p := pod("web-2")
-		p.UID = "web-2"
+	remove := func(g *rig, name string) error {
+		p := pod(name)
+		p.UID = types.UID(name)
 		return g.does(t).Delete(t.Context(), p)
 	}
 	g := newRig(t)
 	g.recreate(t, func(*appsv1.StatefulSet) {})
-	if err := outside(g); !errors.Is(err, core.ErrBehind) || len(g.deleted) > 0 {
+	if err := remove(g, "web-2"); !errors.Is(err, core.ErrBehind) || len(g.deleted) > 0 {
 		t.Errorf("deleted %v by the range of a former set: %v", g.deleted, err)
 	}
 	g = newRig(t)
-	if err := g.does(t).current(t.Context()); err != nil {
+	if err := g.does(t).current(t.Context(), pod("web-1")); err != nil {
 		t.Fatal(err)
 	}
 	g.recreate(t, func(*appsv1.StatefulSet) {})
@@ -214,24 +214,31 @@ func TestTheRangeOfARecreatedSetIsAskedForAgain(t *testing.T) {
 	if err := g.lagging.Client.Update(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := outside(g); !errors.Is(err, core.ErrBehind) || len(g.deleted) > 0 {
+	if err := remove(g, "web-1"); !errors.Is(err, core.ErrBehind) || len(g.deleted) > 0 {
 		t.Errorf("deleted %v by what was confirmed for a former set: %v", g.deleted, err)
 	}
+}
+
+// evictions returns a client of an API server that grants and counts all evictions.
+func evictions(t *testing.T, granted *int) rest.Interface {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		*granted++
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	}))
+	t.Cleanup(server.Close)
+	c, err := typedcorev1.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.RESTClient()
 }
 
 // Nothing is decided before the cache has any of the writes of this process, whatever kind of write it is (SC-2,
 // SC-4, SC-5).
 func TestEveryWriteIsWaitedFor(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
-	}))
-	defer server.Close()
-	c, err := typedcorev1.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ours := *metav1.NewControllerRef(&metav1.ObjectMeta{Name: "web", UID: "set"}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"})
 	for name, write := range map[string]func(effects, *corev1.Pod) error{
 		"Create": func(e effects, _ *corev1.Pod) error { return e.Create(t.Context(), pod("web-1")) },
@@ -249,7 +256,7 @@ func TestEveryWriteIsWaitedFor(t *testing.T) {
 		},
 	} {
 		g := newRig(t)
-		g.evictions = c.RESTClient()
+		g.evictions = evictions(t, new(int))
 		p := pod("web-0")
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Backup", Name: "b", UID: "other"}}
 		g.store(t, p)

@@ -50,8 +50,9 @@ type memory struct {
 	filled map[string]corev1.PodTemplateSpec // templates as the API server stores them, by their original JSON
 	// wrote is when the status of the set was last written.
 	wrote time.Time
-	// current means that the cached set was compared with the API server and had the same generation.
-	current bool
+	// confirmed is the set as the last pass had it that compared it with the API server; nil if none has. Each pass reads
+	// an object of its own from the cache.
+	confirmed client.Object
 }
 
 // maxTold is how many texts of a set are remembered. After that many others, a text is told again.

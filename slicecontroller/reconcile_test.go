@@ -141,44 +141,78 @@ func TestOnlyWhatHasChangedIsSent(t *testing.T) {
 	}
 }
 
-// A process that just started deletes no pod outside the range BEFORE it has confirmed the range with the
-// API server: its cache may have pods that are newer than the set.
-func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
-	g := newRig(t)
-	reads := 0
+// counts makes the live reads of a rig count.
+func (g *rig) counts(reads *int) {
 	g.live = interceptor.NewClient(g.lagging.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // that of a rig
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			reads++
+			*reads++
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
+}
+
+// asOf lets the API server of a rig have a generation of the set, and lets both have a pod.
+func (g *rig) asOf(t *testing.T, generation int64, name string) *corev1.Pod {
+	t.Helper()
+	set := g.stored(t)
+	set.Generation = generation
+	p := pod(name)
+	p.UID = types.UID(name)
+	if err := errors.Join(g.lagging.Client.Update(t.Context(), set), client.IgnoreAlreadyExists(g.lagging.Client.Create(t.Context(), p))); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// No pod outside the range is deleted BEFORE the pass has confirmed the range with the API server: the cache may have
+// pods that are newer than the set, in a process that just started, or while the watch of the sets stalls.
+func TestTheRangeIsAskedForBeforeAPodOutsideItGoes(t *testing.T) {
+	g := newRig(t)
+	reads := 0
+	g.counts(&reads)
 	there := func(generation int64, name string) error {
-		set := &appsv1.StatefulSet{}
-		if err := g.lagging.Client.Get(t.Context(), web(), set); err != nil {
-			return err
-		}
-		set.Generation = generation
-		if err := g.lagging.Client.Update(t.Context(), set); err != nil {
-			return err
-		}
-		p := pod(name)
-		p.UID = types.UID(name)
-		if err := client.IgnoreAlreadyExists(g.lagging.Client.Create(t.Context(), p)); err != nil {
-			return err
-		}
+		p := g.asOf(t, generation, name)
 		return g.does(t).Delete(t.Context(), p)
 	}
-	if err := there(1, "web-1"); err != nil || reads != 0 { // in the range
-		t.Errorf("%v, %d reads", err, reads)
-	}
-	if err := there(2, "web-2"); !errors.Is(err, core.ErrBehind) || len(g.deleted) != 1 {
+	if err := there(2, "web-2"); !errors.Is(err, core.ErrBehind) || len(g.deleted) != 0 {
 		t.Errorf("deleted %v by a range of before: %v", g.deleted, err)
 	}
-	if err := there(1, "web-2"); err != nil || len(g.deleted) != 2 || reads != 2 {
+	if err := there(1, "web-2"); err != nil || len(g.deleted) != 1 || reads != 2 {
 		t.Errorf("deleted %v with %d reads: %v", g.deleted, reads, err)
 	}
-	if err := there(1, "web-3"); err != nil || reads != 2 {
-		t.Errorf("asked %d times: %v", reads, err)
+	if err := there(2, "web-3"); !errors.Is(err, core.ErrBehind) || len(g.deleted) != 1 {
+		t.Errorf("deleted %v by a range that a former pass has confirmed: %v", g.deleted, err)
+	}
+	pass := g.does(t)
+	for _, name := range []string{"web-4", "web-5", "web-0"} {
+		if err := pass.Delete(t.Context(), g.asOf(t, 1, name)); err != nil || reads != 4 {
+			t.Errorf("%s: asked %d times: %v", name, reads, err)
+		}
+	}
+}
+
+// A new process may have an old set beside new pods, and then knows an old template only. So it deletes and evicts no
+// pod of the range BEFORE it has once compared the set with the API server.
+func TestTheTemplateIsAskedForBeforeAPodOfTheRangeGoes(t *testing.T) {
+	for name, remove := range map[string]func(effects, *corev1.Pod) error{
+		"Delete": func(e effects, p *corev1.Pod) error { return e.Delete(t.Context(), p) },
+		"Evict":  func(e effects, p *corev1.Pod) error { return e.Evict(t.Context(), p) },
+	} {
+		g := newRig(t)
+		reads, evicted := 0, 0
+		g.counts(&reads)
+		g.evictions = evictions(t, &evicted)
+		if err := remove(g.does(t), g.asOf(t, 2, "web-1")); !errors.Is(err, core.ErrBehind) || len(g.deleted)+evicted != 0 {
+			t.Errorf("%s: deleted %v, evicted %d by a template of before: %v", name, g.deleted, evicted, err)
+		}
+		for range 2 {
+			if err := remove(g.does(t), g.asOf(t, 1, "web-1")); client.IgnoreNotFound(err) != nil || reads != 2 {
+				t.Errorf("%s: asked %d times: %v", name, reads, err)
+			}
+		}
+		if len(g.deleted)+evicted != 2 {
+			t.Errorf("%s: deleted %v, evicted %d", name, g.deleted, evicted)
+		}
 	}
 }
 

@@ -253,15 +253,17 @@ func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 		if !anew {
 			return lease.Current()
 		}
+		j, _, err := c.Store.Journal(ctx, c.Plan)
+		switch {
+		case errors.As(err, new(records.ErrNoJournal)), errors.As(err, new(journal.ErrOtherPlan)):
+			return errors.Join(errNamesOver, err) // it was forgotten, and no process will remove what is created from here on
+		case err != nil:
+			return err
+		case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
+			return errNamesOver
+		}
 		if err := c.agreed(ctx); err != nil {
 			return err
-		}
-		j, _, err := c.Store.Journal(ctx, c.Plan)
-		if err != nil {
-			return err
-		}
-		if j.Outcome == plans.Aborted || j.Outcome == plans.Finalized && !j.KeepNames {
-			return errNamesOver
 		}
 		err = lease.Mine(ctx)
 		if errors.As(err, new(records.ErrLeaseLost)) {

@@ -169,6 +169,43 @@ func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	}
 }
 
+// A process sleeps while it creates a name. Meanwhile another one ends the plan, and the user forgets it. The names are
+// over then, so that the late process removes what it has created: no other process will.
+func TestANameThatIsCreatedTooLateIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		forgotten, next, orchestrated bool
+	}{
+		"the names are removed":               {},
+		"the plan is forgotten":               {forgotten: true},
+		"another plan has its name":           {forgotten: true, next: true},
+		"the consent is taken back with that": {forgotten: true, orchestrated: true},
+	} {
+		process, _ := bridged(t, interceptor.Funcs{})
+		lease, err := process.Store.Acquire(t.Context(), process.Holder, process.Dead, process.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.leave(lease)(t.Context(), true); err != nil {
+			t.Errorf("%s: before that: %v", name, err)
+		}
+		err = process.Store.Change(t.Context(), process.Plan, func(j *journal.Journal) error { j.KeepNames = false; return nil })
+		if c.forgotten {
+			err = errors.Join(err, lease.Release(t.Context(), true), process.Store.Forget(t.Context(), process.Plan, "another", process.Dead, process.Now))
+		}
+		if c.next {
+			p := planstest.Named(t, "def")
+			err = errors.Join(err, process.Store.Create(t.Context(), p, journal.New(p)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		process.Orchestrated = c.orchestrated
+		if err := process.leave(lease)(t.Context(), true); !errors.Is(err, dns.ErrOver) {
+			t.Errorf("%s: %v, expected that the names are over", name, err)
+		}
+	}
+}
+
 // Names are removed by one process, with consent, for a request that still stands.
 func TestNamesStayWhereTheyMustNotGo(t *testing.T) {
 	overtaken := errors.New("it is not asked for any more")

@@ -380,7 +380,7 @@ func (s *fixture) Delete(_ context.Context, o Object) error {
 		s.t.Errorf("claim %s is deleted", o.GetName())
 	}
 	if p, ok := there.(*corev1.Pod); ok {
-		p.DeletionTimestamp = &metav1.Time{Time: s.now}
+		s.goes(p)
 		return nil
 	}
 	delete(s.revisions, o.GetName())
@@ -400,8 +400,23 @@ func (s *fixture) Evict(_ context.Context, p *corev1.Pod) error {
 	case there.UID != p.UID || there.ResourceVersion != p.ResourceVersion:
 		return apierrors.NewConflict(schema.GroupResource{}, p.Name, nil)
 	}
-	there.DeletionTimestamp = &metav1.Time{Time: s.now}
+	s.goes(there)
 	return nil
+}
+
+// goes begins the end of a pod. The garbage collector deletes a claim after the pod that it names as its owner. So a
+// claim that must be kept names no pod that goes.
+func (s *fixture) goes(p *corev1.Pod) {
+	p.DeletionTimestamp = &metav1.Time{Time: s.now}
+	o, _ := Ordinal(s.set.Name, p.Name)
+	if whenScaled, _ := s.set.claimsGo(); whenScaled && !s.set.has(o) {
+		return
+	}
+	for name, c := range s.claims {
+		if slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == p.UID }) {
+			s.t.Errorf("pod %s goes while claim %s names it as its owner", p.Name, name)
+		}
+	}
 }
 
 func (s *fixture) Hold(_ context.Context, held bool) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,74 @@ func TestWhatIsToBeKeptIsKeptAtOnce(t *testing.T) {
 						if got := s.owners(name); got != "" {
 							t.Errorf("%s goes with %s (%v)", name, got, s.err)
 						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A set that is scaled in leaves its pods as the owners of their claims. Once the range has an ordinal again, or the
+// policy is Retain, no pod goes before its claims name it no more: the garbage collector would take them (CP-14).
+func TestNoPodGoesBeforeItsClaimIsSafe(t *testing.T) {
+	fails := map[string]func(*fixture){
+		"refused": func(s *fixture) { s.fails["update data-web-2"] = errors.New("a webhook does not answer") },
+		"the cache is behind, and no live read is answered": func(s *fixture) {
+			s.fails["read data-web-2"] = errors.New("no answer")
+			s.seen = func(w *World) {
+				w.Claim = func(name string) *corev1.PersistentVolumeClaim {
+					c := s.claim(name)
+					c.ResourceVersion = "0"
+					return c
+				}
+			}
+		},
+	}
+	rollsBack := func(s *fixture) {
+		s.set.RollsBack, s.set.Status.Failed = true, s.set.Status.UpdateRevision
+		s.pods["web-2"].Labels[appsv1.StatefulSetRevisionLabel] = s.set.Status.UpdateRevision
+	}
+	for name, c := range map[string]struct {
+		pods   string
+		change []func(*Set)
+		then   func(*fixture)
+	}{
+		"it has failed, in order":      {pods: "0 1 2x"},
+		"it has failed, Parallel":      {pods: "0 1 2x", change: is(parallel)},
+		"it has succeeded":             {pods: "0 1 2s"},
+		"an update":                    {pods: "0o 1o 2o"},
+		"an update, Parallel":          {pods: "0o 1o 2o", change: is(parallel)},
+		"an update, one at a time":     {pods: "0o 1o 2o", change: is(traits(func(t *Traits) { t.OneAtATime = true }))},
+		"an eviction":                  {pods: "0o 1o 2o", change: is(traits(func(t *Traits) { t.Evicts = true }))},
+		"an eviction, Parallel":        {pods: "0o 1o 2o", change: is(parallel, traits(func(t *Traits) { t.Evicts = true }))},
+		"an enforced update":           {pods: "0o 1o 2o!", change: is(enforced)},
+		"an enforced update, failed":   {pods: "0o 1o 2ox", change: is(enforced)},
+		"an enforced update, Parallel": {pods: "0o 1o 2ox", change: is(enforced, parallel)},
+		"a rollback":                   {pods: "0o 1o 2o!", then: rollsBack},
+		"a rollback, Parallel":         {pods: "0o 1o 2o!", change: is(parallel), then: rollsBack},
+		"it is pending":                {pods: "0o 1o 2o?", change: is(parallel)},
+		"its labels must be repaired":  {pods: "0o 1o 2ox", then: func(s *fixture) { delete(s.pods["web-2"].Labels, appsv1.PodIndexLabel) }},
+		"outside the range once more":  {pods: "0 1 2", change: is(replicas(2))},
+		"the same, and it has failed":  {pods: "0 1 2x", change: is(replicas(2), parallel)},
+	} {
+		for how, fail := range fails {
+			for _, policy := range []string{"DR", "DD", "RR", "RD"} {
+				t.Run(name+", "+how+", "+policy, func(t *testing.T) {
+					s := play(t, c.pods, append(c.change, claims("data"), retains(policy))...)
+					s.claims["data-web-2"].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.pods["web-2"], corev1.SchemeGroupVersion.WithKind("Pod"))}
+					if c.then != nil {
+						c.then(s)
+					}
+					was := s.pods["web-2"].UID
+					fail(s)
+					for range 3 {
+						s.sync() // the fixture judges
+					}
+					clear(s.fails)
+					s.seen = nil
+					s.live()
+					if p := s.pods["web-2"]; p != nil && p.UID == was {
+						t.Errorf("web-2 stays for ever: %v", s.err)
 					}
 				})
 			}

@@ -69,6 +69,9 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		if terminating(r.Pod) {
 			return blocked, nil
 		}
+		if _, err := p.ownClaims(ctx, r, false); err != nil { // the garbage collector takes a claim with the pod that owns it (CP-14)
+			return blocked, err
+		}
 		return acted, p.remove(ctx, r)
 	case !created(r.Pod):
 		if p.claimLeaving(r) {
