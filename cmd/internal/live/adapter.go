@@ -79,14 +79,14 @@ func underWay(p *plans.Plan, s Status) (step plans.Step, begun bool) {
 // rows returns the ordinals, how many have arrived, and how many are left.
 func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, left int) {
 	step, begun := underWay(p, s)
-	to := plans.Destination
+	to, arrives := plans.Destination, "moved"
 	if s.Journal.Leg.Direction == plans.Abort {
-		to = plans.Source
+		to, arrives = plans.Source, "on the source"
 	}
 	for _, v := range s.View.Ordinals {
 		o := view.Ordinal{Ordinal: v.Ordinal, Source: v.Source, Destination: v.Destination, Phase: view.Queued, Since: h.since[v.Ordinal]}
 		flies := begun && step.Ordinals.Has(v.Ordinal) && step.Op != plans.Relax
-		here := (v.Phase == "moved") == (to == plans.Destination)
+		here := v.Phase == arrives // one that could not be read is nowhere
 		if step.Moves() && step.Ordinals.Has(v.Ordinal) { // its phase is then the operation, not a place
 			here = step.Op == plans.Relax
 		}

@@ -13,7 +13,23 @@ import (
 type moment struct {
 	Status
 	view.Migration
+	// phases are those of the ordinals, each as it was last read.
+	phases []string
 }
+
+// lastRead returns the phase of each ordinal at a moment, or at the moment before for one that could not be read.
+func lastRead(before *moment, now *engine.View) (out []string) {
+	for i, o := range now.Ordinals {
+		if o.Phase == unread && before != nil {
+			o.Phase = before.phases[i]
+		}
+		out = append(out, o.Phase)
+	}
+	return out
+}
+
+// unread is the phase of an ordinal of which neither side could be read.
+const unread = "?"
 
 // changes returns the events between two moments of a plan that another process carries out. before is nil at the
 // first moment.
@@ -46,10 +62,12 @@ func changes(p *plans.Plan, before *moment, after moment) []event.Event {
 	return out
 }
 
-// arrivals returns an event for each ordinal that has arrived between two moments.
+// arrivals returns an event for each ordinal that has arrived between two moments. An ordinal that is where it was has
+// not arrived, even if the plan has turned to that side meanwhile.
 func arrivals(p *plans.Plan, before, after moment) (out []event.Event) {
 	for i, o := range after.Ordinals {
-		if o.Phase != view.Arrived || before.Ordinals[i].Phase == view.Arrived {
+		was := before.phases[i]
+		if o.Phase != view.Arrived || before.Ordinals[i].Phase == view.Arrived || was == after.phases[i] || was == unread {
 			continue
 		}
 		step := plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: o.Ordinal, Replicas: 1}, From: after.To.Other()}

@@ -157,6 +157,8 @@ func at(p *plans.Plan, seconds int, state, where string, change func(*engine.Vie
 			o.Source, o.Phase = "Ready", "on the source"
 		case 'd':
 			o.Destination, o.Phase = "Ready", "moved"
+		case '?':
+			o.Source, o.Destination, o.Phase = "?", "?", "?"
 		default:
 			o.Phase = "Vacate"
 		}
@@ -276,5 +278,55 @@ func TestAPlanThatGoesBack(t *testing.T) {
 	m := Migration(p, st, NewHistory())
 	if m.To != plans.Source || m.Arrived != 1 || m.WavesLeft != 2 || m.Ordinals[0].Phase != view.Queued || m.Ordinals[1].Phase != "Vacate" || m.Ordinals[2].Phase != view.Arrived {
 		t.Errorf("%+v", m)
+	}
+}
+
+// Of a plan that goes back, nothing has arrived that could not be read.
+func TestWhatCannotBeReadHasNotArrived(t *testing.T) {
+	p := plan()
+	for _, d := range []plans.Direction{plans.Move, plans.Abort} {
+		m := Migration(p, at(p, 1, "Aborting", "???", func(_ *engine.View, j *journal.Journal) { j.Leg.Direction = d }), NewHistory())
+		if m.Arrived != 0 || m.Ordinals[1].Phase != view.Queued {
+			t.Errorf("%s: %d have arrived, expected 0: %+v", d, m.Arrived, m.Ordinals)
+		}
+	}
+}
+
+// Where a plan turns, and after a time in which nothing could be read, a watch reports what has moved since, and not what
+// was there before.
+func TestAWatchReportsOnlyWhatHasMoved(t *testing.T) {
+	p := plan()
+	back := func(op plans.Op, ordinal int32) func(*engine.View, *journal.Journal) {
+		return func(v *engine.View, j *journal.Journal) {
+			j.Leg = plans.Leg{Direction: plans.Abort, First: 1, Lowest: 1, End: 3}
+			begun(p, op, ordinal)(v, j)
+		}
+	}
+	var out bytes.Buffer
+	show := &Show{Mode: Lines, Plan: p, Out: &out, Now: noon}
+	for k, m := range []struct {
+		where  string
+		change func(*engine.View, *journal.Journal)
+		want   []string // the pods that have arrived since
+	}{
+		{"dss", nil, nil},
+		{"???", nil, nil},
+		{"dds", nil, []string{"web-1"}},
+		{"dds", back(plans.Tighten, 1), nil},
+		{"???", back(plans.Tighten, 2), nil},
+		{"dss", back(plans.Tighten, 2), []string{"web-1"}},
+		{"sss", back("", 0), []string{"web-2"}},
+	} {
+		out.Reset()
+		show.Report(at(p, k, "Moving", m.where, m.change))
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			if words := strings.Fields(line); strings.Contains(line, "available on") {
+				got = append(got, words[1])
+			}
+		}
+		if !slices.Equal(got, m.want) {
+			t.Errorf("moment %d: %v have arrived, expected %v", k, got, m.want)
+		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Show) learn(st Status) moment {
 		s.history = NewHistory()
 	}
 	s.history.Learn(st)
-	now := moment{Status: st, Migration: Migration(s.Plan, st, s.history)}
+	now := moment{Status: st, Migration: Migration(s.Plan, st, s.history), phases: lastRead(s.before, st.View)}
 	s.before = &now
 	return now
 }
