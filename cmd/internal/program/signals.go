@@ -22,12 +22,21 @@ type Signals struct {
 	carries atomic.Bool
 	stop    chan struct{}
 	raised  chan os.Signal
+	// unread takes the signal that a reader of the output has ended, which nobody waits for.
+	unread chan os.Signal
 }
 
 // Carries says that from now on the command carries out what a journal or a record of the clusters continues. The first
 // signal then ends it after the current write. Before that, and in every other command, a signal ends the command at
 // once: the next request is not sent.
-func (s *Signals) Carries() { s.carries.Store(true) }
+//
+// A reader that ends, as `head` does, ends other commands, as it ends other tools. What is carried out does not depend on
+// who reads about it: a write to that reader is then an error, which is ignored. The signal is taken and not ignored,
+// because the programs that this one starts would inherit that.
+func (s *Signals) Carries() {
+	s.carries.Store(true)
+	signal.Notify(s.unread, syscall.SIGPIPE)
+}
 
 // Stop is closed when what is carried out has to end after the current write.
 func (s *Signals) Stop() <-chan struct{} { return s.stop }
@@ -43,7 +52,7 @@ func (s *Signals) Raise() {
 // Listen handles signals until the function that it returns is called. cancel ends the command. A second signal ends the
 // process at once. That is as safe as a power cut, because the journal records what has begun.
 func (s *Signals) Listen(cancel context.CancelFunc) (end func()) {
-	s.raised, s.stop = make(chan os.Signal, 2), make(chan struct{})
+	s.raised, s.unread, s.stop = make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(s.raised, os.Interrupt, syscall.SIGTERM)
 	over := make(chan struct{})
 	go func() {
@@ -62,7 +71,7 @@ func (s *Signals) Listen(cancel context.CancelFunc) (end func()) {
 			s.Exit()
 		}
 	}()
-	return func() { close(over) }
+	return func() { signal.Stop(s.unread); close(over) }
 }
 
 // next reports whether a signal has come before the command was over.
