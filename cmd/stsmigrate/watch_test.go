@@ -7,6 +7,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // atRest are plans that stay as they are until a user acts, with the exit codes of `status -w` and `wait`.
@@ -86,6 +87,35 @@ func TestWaitsThatCannotSucceed(t *testing.T) {
 	}
 	if got := command(t, "status", "web", "-w", "--events", "xml", "-n", "mall", "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, "--events\" flag: expected json or text") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A plan is not told as where it rested before a request that the orchestrator has not taken yet.
+func TestAWaitDoesNotAnswerFromBeforeARequest(t *testing.T) {
+	for _, state := range []string{"paused", "blocked", "split"} {
+		c := atRest()[state]
+		on, config := serve(t, []string{"home"})
+		p := keep(t, on, "mall", func(j *journal.Journal) {
+			c.change(j)
+			j.Detached, j.Observed = true, plans.Observed{Direction: plans.Move, Request: "1"}
+		})
+		wait := func() outcome {
+			return command(t, "wait", "web", "--for="+c.state, "--timeout=1s", "-n", "mall", "--kubeconfig", config)
+		}
+		if got := wait(); got.code != exitDone {
+			t.Errorf("%s: %+v", state, got)
+		}
+		d := records.NewDeclared("mall", "web")
+		d.Object["spec"] = map[string]any{
+			"approvedHash": p.Hash, "direction": "Move", "request": map[string]any{"id": "2", "resume": true},
+			"source": map[string]any{"namespace": "shop", "name": "web"}, "destination": map[string]any{"namespace": "mall"},
+		}
+		if err := on.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if got := wait(); got.code != exitTimeout {
+			t.Errorf("%s, with a request: %+v", state, got)
+		}
 	}
 }
 

@@ -49,10 +49,13 @@ const (
 
 // Judge compares a plan with the states that are waited for.
 func Judge(want []string, v *engine.View) Verdict {
+	rests := slices.Contains([]string{"Blocked", "Paused", string(plans.Split)}, v.State)
 	switch state := plans.Outcome(v.State); {
+	case rests && !v.Rests():
+		return NotYet // a request will change it
 	case slices.Contains(want, v.State), state == plans.Finalized && slices.Contains(want, string(plans.Moved)):
 		return Reached
-	case slices.Contains([]string{"Blocked", "Paused", string(plans.Split)}, v.State) && v.Rests():
+	case rests:
 		return NeedsUser
 	case state == plans.Aborted:
 		return TurnedBack
