@@ -125,7 +125,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v := &View{
 		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: j.Downtime.InSeconds(),
-		Plan: p.Name, Holder: holder, Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+		Plan: p.Name, Holder: plans.Line(holder), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
 	v.Made, v.EndedAt = p.Made, j.EndedAt
 	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {

@@ -108,7 +108,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 		out.Reason = err.Error()
 		return out
 	}
-	out.Journal, out.State, out.Holder = j, State(out.Plan, j, holder), holder
+	out.Journal, out.State, out.Holder = j, State(out.Plan, j, holder), plans.Line(holder)
 	out.ReasonID, _ = j.Why()
 	out.Moved, _ = j.Places(out.Plan)
 	out.Begun = j.Timeline.Begun

@@ -94,7 +94,7 @@ func (e exitCode) Error() string { return e.message }
 func sentence(err error) string {
 	var held records.ErrLeaseTaken
 	if errors.As(err, &held) {
-		return held.Error()
+		err = held
 	}
 	return oneLine(program.Meant(err.Error()))
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -146,6 +148,31 @@ func TestNothingThatOthersWroteCommandsTheTerminal(t *testing.T) {
 		}
 		if name == "status" && strings.Contains(text, "\nnext:    rm") {
 			t.Errorf("a reason makes a line of its own:\n%s", text)
+		}
+	}
+}
+
+// What the Lease of a plan and the revisions of a set say stays on the line that it is shown on, and JSON stays JSON.
+func TestWhatOthersWroteMakesNoLine(t *testing.T) {
+	yes, now, seconds, holder := true, metav1.NowMicro(), int32(60), "x\nHELLO of another\U000e0041"
+	objects := append(updating(plans.NativeKind, nil), &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-b", OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: &yes}}, Annotations: map[string]string{"kubernetes.io/change-cause": holder}}, Revision: 2,
+		Data: runtime.RawExtension{Raw: []byte(`{}`)},
+	})
+	on, config := serve(t, []string{"home"}, objects...)
+	keep(t, on, "shop", func(j *journal.Journal) { j.Epoch = 1 })
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}}
+	if err := on.Create(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"status web", "status web -o json", "get -o wide", "get -o json", "resume web -y", "history web", "history web -o json"} {
+		got := command(t, append(strings.Fields(args), "-n", "shop", "--kubeconfig", config)...)
+		text := got.out + got.errOut
+		if !strings.Contains(text, "HELLO") || strings.Contains(text, "\nHELLO") {
+			t.Errorf("%s: expected HELLO within a line:\n%s", args, text)
+		}
+		if strings.HasSuffix(args, "json") && !json.Valid([]byte(got.out)) {
+			t.Errorf("%s: no JSON:\n%s", args, got.out)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -69,7 +70,7 @@ func (s *Shown) swap(to io.Writer) (was io.Writer) {
 }
 
 // harmless makes text harmless for a terminal and keeps its lines. Characters that cannot be shown
-// become the escapes \uXXXX, as in JSON, or \UXXXXXXXX above U+FFFF, as in YAML.
+// become the escapes \uXXXX, two of them above U+FFFF, so that a document in JSON stays one.
 func harmless(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "?") {
@@ -77,7 +78,8 @@ func harmless(s string) string {
 		case r == '\n', r == '\t', unicode.IsPrint(r), unicode.Is(unicode.Zs, r):
 			b.WriteRune(r)
 		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}

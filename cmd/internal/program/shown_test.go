@@ -29,7 +29,7 @@ func TestTextOfStrangersIsHarmlessForATerminal(t *testing.T) {
 		"over\rwritten\b":                   `over\u000dwritten\u0008`,
 		"\u202egnp.exe\u2066x\u2069\u200b.": `\u202egnp.exe\u2066x\u2069\u200b.`,
 		"C1 \u009b2J \x9b and \xff":         `C1 \u009b2J ? and ?`,
-		"tag \U000e0041":                    `tag \U000e0041`,
+		"tag \U000e0041":                    `tag \udb40\udc41`,
 	} {
 		if got := harmless(text); got != want {
 			t.Errorf("%q is shown as %q, expected %q", text, got, want)

@@ -60,7 +60,7 @@ func (l revisions) table() string {
 	w := printers.GetNewTabWriter(&b)
 	fmt.Fprintln(w, "REVISION\tNAME\tPODS\tCHANGE-CAUSE")
 	for _, r := range l.Items {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", r.Revision, r.Name, r.Pods, r.ChangeCause)
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", r.Revision, r.Name, r.Pods, plans.Line(r.ChangeCause))
 	}
 	_ = w.Flush() // into memory
 	return b.String()
