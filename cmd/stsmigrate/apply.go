@@ -80,7 +80,7 @@ that namespace.`,
 
 func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
-	a.eventsFlag(cmd)
+	live.EventsFlag(cmd, &a.events)
 	program.Duration(cmd.Flags(), timeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
 }
 

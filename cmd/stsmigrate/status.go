@@ -37,7 +37,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "on a terminal draw it again and again, elsewhere print one line per event, until the plan has an outcome, is paused or is blocked")
 	a.outputFlag(cmd)
-	a.eventsFlag(cmd)
+	live.EventsFlag(cmd, &a.events)
 	return cmd
 }
 

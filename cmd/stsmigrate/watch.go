@@ -8,18 +8,12 @@ import (
 	"os"
 	"sync"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
-
-func (a *app) eventsFlag(cmd *cobra.Command) {
-	program.Choice(cmd.Flags(), &a.events, "events", "print one line per event, also on a terminal: json (one object per line, docs/schemas/event.schema.json) or text", "json", "text")
-}
 
 // view begins to show a plan. warning is asked before the user leaves the view, and leave ends the command. The
 // function that it returns ends the view.

@@ -76,7 +76,7 @@ func underWay(p *plans.Plan, s Status) (step plans.Step, begun bool) {
 	return step, more && step.Moves() && (began || !step.Boundary() || s.View.Active())
 }
 
-// rows returns the ordinals, how many have arrived, and how many are left.
+// rows returns the ordinals, how many have arrived, and how many are left. One that could not be read is on no side.
 func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, left int) {
 	step, begun := underWay(p, s)
 	to, arrives := plans.Destination, "moved"
@@ -86,7 +86,7 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 	for _, v := range s.View.Ordinals {
 		o := view.Ordinal{Ordinal: v.Ordinal, Source: v.Source, Destination: v.Destination, Phase: view.Queued, Since: h.since[v.Ordinal]}
 		flies := begun && step.Ordinals.Has(v.Ordinal) && step.Op != plans.Relax
-		here := v.Phase == arrives // one that could not be read is nowhere
+		here := v.Phase == arrives
 		if step.Moves() && step.Ordinals.Has(v.Ordinal) { // its phase is then the operation, not a place
 			here = step.Op == plans.Relax
 		}

@@ -1,13 +1,17 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/view"
 )
 
@@ -22,6 +26,41 @@ const (
 	// Screen is a view that is drawn again and again.
 	Screen
 )
+
+// EventsFlag adds --events to a command. The flag is refused, before anything is read, where the command has no events.
+// With it standard output is for events alone, and what the user asked for beside it would not be there.
+func EventsFlag(cmd *cobra.Command, to *string) {
+	program.Choice(cmd.Flags(), to, "events", "print one line per event, also on a terminal: json (one object per line, docs/schemas/event.schema.json) or text", "json", "text")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := eventless(cmd); err != nil && *to != "" {
+			return err
+		}
+		if before != nil {
+			return before(cmd, args)
+		}
+		return nil
+	}
+}
+
+// eventless returns why a command has no events, or nil.
+func eventless(cmd *cobra.Command) error {
+	is := func(flag string, values ...string) bool {
+		f := cmd.Flags().Lookup(flag)
+		return f != nil && slices.Contains(values, f.Value.String())
+	}
+	switch {
+	case is("watch", "false"):
+		return errors.New("--events is for the events of a plan that is watched: give -w too")
+	case cmd.Flags().Changed("output"):
+		return errors.New("--events and -o are two forms of one output: give one of them")
+	case is("dry-run", "client", "server"):
+		return errors.New("--events is for what is carried out, and --dry-run carries nothing out: give one of them")
+	case is("detach", "true"):
+		return errors.New("--events is for what this command carries out, and with --detach an orchestrator does that: leave it, and see the events with `stsmigrate status -w --events`")
+	}
+	return nil
+}
 
 // ModeOf returns how a plan is shown. events is the value of --events. The view needs a terminal that a person types at
 // and that can move its cursor.
