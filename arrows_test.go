@@ -40,7 +40,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"cmd/internal/compare", "cmd/internal/output cmd/internal/program plans/preview plans"},
 		{"cmd/internal/complete", "cmd/internal/explain cmd/internal/reach preflight records slicecontroller/v1alpha1"},
 		{"cmd/internal/page", "cmd/internal/program cmd/internal/reach dashboard engine engine/requests records plans reasons"},
-		{"cmd/internal/bundle", "plans/plainyaml cmd/internal/reach engine engine/verify preflight records storage clusters plans plans/journal"},
+		{"cmd/internal/bundle", "plans/plainyaml cmd/internal/reach engine engine/verify preflight preflight/check records storage clusters plans plans/journal"},
 		{"cmd/internal/hints", "cmd/internal/reach plans plans/journal"},
 		{"cmd/internal/live", "cmd/internal/output cmd/internal/program cmd/internal/reach engine records clusters view view/event plans plans/journal reasons"},
 		{"cmd/internal/findings", "cmd/internal/program preflight preflight/check plans reasons"},

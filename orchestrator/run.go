@@ -390,7 +390,7 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (*runner.Barred, error
 	if !fresh(j, r.command) {
 		return nil, errOvertaken
 	}
-	report, err := preflight.Check(ctx, r.plan, c.On, j, r.orchestrator.Now)
+	report, err := preflight.Check(ctx, r.plan, c.On, j, check.Caller{Orchestrated: r.orchestrator.Now})
 	if err != nil {
 		return nil, err
 	}

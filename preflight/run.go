@@ -17,11 +17,11 @@ import (
 
 // Check runs the whole catalogue and reports every finding, not only the first. It writes nothing. j is the
 // journal of a stored plan of which no step has begun, or nil.
-func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, orchestrated check.Orchestrated) (*Report, error) {
+func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.Journal, by check.Caller) (*Report, error) {
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	on = on.Listed(p)
 	i := check.Inspect(p, on)
-	i.Taken, i.Orchestrated = j != nil && j.Epoch > 0, orchestrated
+	i.Taken, i.Caller = j != nil && j.Epoch > 0, by
 	access, others := accessChecks(), lookingChecks()
 	var err error
 	if r.Checks, err = results(ctx, i, access); err != nil {

@@ -24,6 +24,8 @@ import (
 type Rollout struct {
 	On  client.Client
 	Set plans.Ref
+	// Kubectl is the beginning of a command line for the set's namespace, for messages that say what to type.
+	Kubectl string
 }
 
 // A StatefulSet has no field that pauses it. So Pause sets a partition that protects all of its pods, and an
@@ -146,8 +148,8 @@ func (r Rollout) paused(set *unstructured.Unstructured) (bool, error) {
 		return false, nil
 	}
 	if p, there := partitionOf(set); !there || p != protectsAll {
-		return false, fmt.Errorf("%s was paused with partition %d, and another writer has changed its update strategy since (the partition was %s before): set the partition that you want, and end the pause: kubectl -n %s annotate statefulset %s %s-",
-			r.Set.Set(), protectsAll, was, r.Set.Namespace, r.Set.Name, pausedFrom)
+		return false, fmt.Errorf("%s was paused with partition %d, and another writer has changed its update strategy since (the partition was %s before): set the partition that you want, and end the pause: %s annotate statefulset %s %s-",
+			r.Set.Set(), protectsAll, was, r.Kubectl, r.Set.Name, pausedFrom)
 	}
 	return true, nil
 }

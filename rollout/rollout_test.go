@@ -56,7 +56,7 @@ func rolls(slice bool, set *appsv1.StatefulSet, pods ...client.Object) (Rollout,
 		ref.Kind, there = plans.SliceKind, v1alpha1.FromNative(set)
 	}
 	on := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(append(pods, there)...).Build()
-	return Rollout{On: on, Set: ref}, on
+	return Rollout{On: on, Set: ref, Kubectl: "kubectl --context my-east -n shop"}, on
 }
 
 func (r Rollout) stored(t *testing.T) *appsv1.StatefulSet {
@@ -145,7 +145,7 @@ func TestWhatCannotBeDoneToAnUpdateIsNotBegun(t *testing.T) {
 		{"OnDelete", false, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
 		{"OnDelete of a slice", true, rolledSet(strategy("OnDelete")), pause, "there is nothing to pause"},
 		{"a strategy of a later Kubernetes", false, rolledSet(strategy("Recreate")), pause, "Recreate"},
-		{"somebody has set the partition", false, rolledSet(parted(1), annotated(pausedFrom, "2")), resume, "another writer has changed its update strategy since (the partition was 2 before)"},
+		{"somebody has set the partition", false, rolledSet(parted(1), annotated(pausedFrom, "2")), resume, "another writer has changed its update strategy since (the partition was 2 before): set the partition that you want, and end the pause: kubectl --context my-east -n shop annotate"},
 		{"and pauses again", false, rolledSet(parted(1), annotated(pausedFrom, "2")), pause, "another writer has changed its update strategy since"},
 		{"somebody has taken it off", false, rolledSet(strategy("OnDelete"), annotated(pausedFrom, "2")), resume, "another writer has changed its update strategy since"},
 		{"the annotation is no number", false, rolledSet(held("two")...), resume, `is "two"`},

@@ -74,7 +74,7 @@ func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*prefli
 		return nil, fmt.Errorf("plan %s is under way, and is checked as it goes: see %s", t.Plan.Name, t.Command("status"))
 	}
 	defer a.busy()()
-	return preflight.Check(ctx, t.Plan, t.On, j, a.orchestrated(j))
+	return preflight.Check(ctx, t.Plan, t.On, j, a.caller(t, j))
 }
 
 // judge returns the failures as an error with the exit code of a blocked move, and nil if nothing blocks.
@@ -98,11 +98,11 @@ func (a *app) busy() (done func()) {
 // width is that of the narrative: standard error may be on a terminal where standard output is not.
 func (a *app) width() int { return program.Width(a.ErrOut) }
 
-// orchestrated returns the clock for a plan that an orchestrator carries out, and nil for one that this
-// process carries out.
-func (a *app) orchestrated(j *journal.Journal) check.Orchestrated {
-	if j == nil || !j.Detached {
-		return nil
+// caller returns for whom the checks run: an orchestrator carries out the plan that is detached.
+func (a *app) caller(t *reach.Target, j *journal.Journal) check.Caller {
+	by := check.Caller{Flags: t.Ends.Flags()}
+	if j != nil && j.Detached {
+		by.Orchestrated = a.now
 	}
-	return a.now
+	return by
 }

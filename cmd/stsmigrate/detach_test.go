@@ -202,11 +202,12 @@ func TestTheStatusSaysThatNoOrchestratorLives(t *testing.T) {
 		lives *coordinationv1.Lease
 		want  string
 	}{
-		"none":  {nil, "orchestrator: there is no orchestrator in namespace stsmigrate\nnext:    start an orchestrator there"},
+		"none":  {nil, "orchestrator: there is no orchestrator in namespace stsmigrate\nnext:    start an orchestrator there, which resumes it: `kubectl --kubeconfig CONFIG --context home -n stsmigrate get pods`"},
 		"one":   {orchestratorOf(plans.APIVersion), "next:    the orchestrator continues it"},
 		"other": {orchestratorOf("stsmigrate.dev/v2"), "this stsmigrate is the older of the two"},
 	} {
 		on, config := serve(t, []string{"home"})
+		c.want = strings.ReplaceAll(c.want, "CONFIG", config)
 		if on.lives = c.lives; c.lives != nil {
 			if err := on.Create(t.Context(), c.lives.DeepCopy()); err != nil {
 				t.Fatal(err)

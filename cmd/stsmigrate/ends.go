@@ -67,7 +67,7 @@ func (a *app) farewell(ctx context.Context, t *reach.Target, j *journal.Journal)
 	var found []check.Finding
 	err := t.Connected()
 	if err == nil {
-		found, err = volumes.Farewell(ctx, t.Plan, t.On)
+		found, err = volumes.Farewell(ctx, t.Plan, t.On, a.caller(t, j))
 	}
 	if err != nil {
 		fmt.Fprintf(a.ErrOut, "The checks before the deletion of the old %s could not run: %s\n", old, oneLine(err.Error()))

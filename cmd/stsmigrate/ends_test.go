@@ -2,16 +2,24 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func ending(mode plans.NameMode) *reach.Target {
@@ -46,6 +54,77 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 			if said := strings.Contains(out.String(), keep); said != (c.said && mode == plans.Bridge) {
 				t.Errorf("%s, names %s: it says %s", name, mode, out.String())
 			}
+		}
+	}
+}
+
+// The command that deletes what is left on one side reaches that side, and not the other one, where the claims of these
+// names are in use: neither by a context that the kubeconfigs of both sides have, nor by one that the plan was made with
+// and that means the other cluster on this machine.
+func TestWhatIsLeftIsDeletedOnItsOwnSide(t *testing.T) {
+	const admin = "kubernetes admin"
+	_, east := serve(t, []string{admin})
+	on, west := serve(t, []string{admin})
+	uid := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-west"}}
+	if err := cmp.Or(on.Delete(t.Context(), uid.DeepCopy()), on.Create(t.Context(), uid)); err != nil {
+		t.Fatal(err)
+	}
+	both, err := clientcmd.LoadFromFile(east)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := clientcmd.LoadFromFile(west)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Clusters["there"] = there.Clusters["it"]
+	both.Contexts = map[string]*clientcmdapi.Context{"a": {Cluster: "there", AuthInfo: "me"}, "b": {Cluster: "it", AuthInfo: "me"}}
+	one := filepath.Join(t.TempDir(), "both")
+	if err := clientcmd.WriteToFile(*both, one); err != nil {
+		t.Fatal(err)
+	}
+	p := ending(plans.NoNames).Plan
+	p.APIVersion, p.Kind, p.ID, p.MaxUnavailable, p.Window = plans.APIVersion, plans.PlanKind, "web-abc", 1, 1
+	p.Budget = plans.Budget{Source: "web", Destination: "web"}
+	p.Source.Cluster, p.Destination.Cluster, p.Source.Context, p.Destination.Context = "uid-of-the-cluster", "uid-west", "a", "b"
+	if p.Hash, err = plans.Fingerprinted(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := records.NewStore(on, "mall", "web").Create(t.Context(), p, journal.New(p)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		flags []string
+		want  map[plans.Side]string
+	}{
+		"two kubeconfigs with one context name": {
+			[]string{"--kubeconfig", east, "--to-kubeconfig", west},
+			map[plans.Side]string{plans.Source: "kubectl --kubeconfig " + east + " --context 'kubernetes admin' -n shop", plans.Destination: "kubectl --kubeconfig " + west + " --context 'kubernetes admin' -n mall"},
+		},
+		"contexts that mean the other cluster": {
+			[]string{"--kubeconfig", one, "--context", "b", "--to-context", "a"},
+			map[plans.Side]string{plans.Source: "kubectl --kubeconfig " + one + " --context b -n shop", plans.Destination: "kubectl --kubeconfig " + one + " --context a -n mall"},
+		},
+	} {
+		var r reach.Flags
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		r.AddFlags(f)
+		if err := f.Parse(append(c.flags, "--to-namespace", "mall")); err != nil {
+			t.Fatal(err)
+		}
+		to, err := r.Stored(t.Context(), "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		to.Plan.Claims = []plans.ClaimMove{{Template: "data", Mode: plans.Empty}}
+		for side, want := range c.want {
+			if got := hints.LeftBehind(to, side); !strings.Contains(got, ": "+want+" delete pvc data-web-0 data-web-1 data-web-2\n") {
+				t.Errorf("%s, on the %s: %q, expected %q", name, side, got, want)
+			}
+		}
+		delete(to.Ends, plans.Source)
+		if got := hints.LeftBehind(to, plans.Source); got != "" {
+			t.Errorf("%s: of a side that is lost it says %q", name, got)
 		}
 	}
 }

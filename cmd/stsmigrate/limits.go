@@ -73,7 +73,7 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	j.Detached = j.Detached || f.detach
 	done := a.busy()
 	on := t.On.Listed(t.Plan)
-	report, err := preflight.Check(ctx, t.Plan, on, j, a.orchestrated(j))
+	report, err := preflight.Check(ctx, t.Plan, on, j, a.caller(t, j))
 	done()
 	if err != nil {
 		return route, err

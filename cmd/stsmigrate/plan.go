@@ -12,11 +12,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -137,7 +139,7 @@ func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	report, err := preflight.Check(ctx, p, on, nil, nil)
+	report, err := preflight.Check(ctx, p, on, nil, check.Caller{Flags: reach.Ends{plans.Source: source, plans.Destination: destination}.Flags()})
 	return p, on, report, err
 }
 

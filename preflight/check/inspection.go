@@ -27,10 +27,21 @@ type Inspection struct {
 	Midway bool
 	From   plans.Side
 	// Taken reports whether a process of this plan has stamped the sets already.
-	Taken        bool
-	Orchestrated Orchestrated
-	memo         *memo
+	Taken bool
+	Caller
+	memo *memo
 }
+
+// Caller is who asks for an inspection.
+type Caller struct {
+	Orchestrated Orchestrated
+	// Flags are those with which the caller's own tools reach the cluster of a side, each with a space before it. The
+	// context that the plan records may mean another cluster where a command is typed. An orchestrator has none.
+	Flags map[plans.Side]string
+}
+
+// Kubectl returns the beginning of a command line for the cluster of a side.
+func (c Caller) Kubectl(side plans.Side) string { return "kubectl" + c.Flags[side] }
 
 // Orchestrated is the clock of a plan that an orchestrator carries out. The rights are then not those of the
 // requesting user, and the consent of a namespace expires. It is nil where the user's own command carries the

@@ -91,7 +91,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 		t.Fatal(err)
 	}
 	i := check.Inspect(p, on)
-	i.Now = in
+	i.Now, i.Flags = in, map[plans.Side]string{plans.Source: " --context my-" + in.Source.Context, plans.Destination: " --context my-" + in.Destination.Context}
 	return i
 }
 

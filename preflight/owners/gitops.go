@@ -288,7 +288,7 @@ func ignoring(app map[string]any, g guardedObject) bool {
 }
 
 func quietenArgo(i check.Inspection, a applier) string {
-	what, flags := a.tool.GetName(), contextFlag(i, a.at)+" -n "+a.tool.GetNamespace()
+	what, flags := a.tool.GetName(), i.Flags[a.at]+" -n "+a.tool.GetNamespace()
 	out := lines("turn its automated sync off, with one of",
 		fmt.Sprintf(`kubectl%s patch application %s --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`, flags, what),
 		"argocd app set "+a.tool.GetNamespace()+"/"+what+" --sync-policy none",
@@ -326,7 +326,7 @@ func (a applier) left() bool {
 func quietenFlux(i check.Inspection, a applier) string {
 	kind := map[string]string{fluxKustomize: "kustomization", fluxHelm: "helmrelease"}[a.By.Group]
 	command := func(verb string) string {
-		return fmt.Sprintf("flux%s -n %s %s %s %s", contextFlag(i, a.at), a.tool.GetNamespace(), verb, kind, a.tool.GetName())
+		return fmt.Sprintf("flux%s -n %s %s %s %s", i.Flags[a.at], a.tool.GetNamespace(), verb, kind, a.tool.GetName())
 	}
 	out := lines("suspend it for the time of the move (`flux resume` ends that)", command("suspend"))
 	if a.By.Group == fluxKustomize {

@@ -153,7 +153,7 @@ func prunesByItself(app unstructured.Unstructured) bool {
 // quietenPrune returns the commands that turn off the prune of an Application in the destination's cluster.
 func quietenPrune(i check.Inspection, app unstructured.Unstructured) []string {
 	return []string{
-		fmt.Sprintf(`kubectl%s -n %s patch application %s --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`, contextFlag(i, plans.Destination), app.GetNamespace(), app.GetName()),
+		fmt.Sprintf(`%s -n %s patch application %s --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'`, i.Kubectl(plans.Destination), app.GetNamespace(), app.GetName()),
 		"argocd app set " + app.GetNamespace() + "/" + app.GetName() + " --auto-prune=false",
 	}
 }

@@ -103,7 +103,7 @@ func TestNoApplicationMayDeleteTheCopies(t *testing.T) {
 	}
 	const copies = "StatefulSet web, PodDisruptionBudget web, ConfigMap settings"
 	const prunes = "...StatefulSet mall/web...Application argocd/shop prunes by itself...(" + copies + ")..."
-	const off = `kubectl --context east -n argocd patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'...argocd app set argocd/shop --auto-prune=false`
+	const off = `kubectl --context my-east -n argocd patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":{"prune":false}}}}'...argocd app set argocd/shop --auto-prune=false`
 	for name, c := range map[string]struct {
 		change func(*gitops)
 		want   []string

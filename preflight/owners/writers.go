@@ -19,14 +19,7 @@ import (
 
 // kubectl returns the beginning of a command line for a side's cluster and namespace.
 func kubectl(i check.Inspection, side plans.Side) string {
-	return "kubectl" + contextFlag(i, side) + " -n " + i.Plan.On(side).Namespace
-}
-
-func contextFlag(i check.Inspection, side plans.Side) string {
-	if c := i.Plan.On(side).Context; c != "" {
-		return " --context " + c
-	}
-	return ""
+	return i.Kubectl(side) + " -n " + i.Plan.On(side).Namespace
 }
 
 // lines returns a remedy: a sentence and the commands to type.

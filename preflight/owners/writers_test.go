@@ -7,9 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
 func entry(manager, fields string, at time.Time) metav1.ManagedFieldsEntry {
@@ -171,4 +174,15 @@ func TestAScaledObjectIsPausedOnlyWithoutANumber(t *testing.T) {
 			t.Errorf("%v: %t, expected %t", c.notes, got, c.want)
 		}
 	}
+}
+
+// A command reaches the cluster of the finding by the flags of its reader, and not by the context that the plan records.
+func TestAnAutoscalerIsDeletedWhereItWasFound(t *testing.T) {
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "busy"}}
+	hpa.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{Kind: plans.NativeKind, Name: "web"}
+	here, there := hpa.DeepCopy(), hpa.DeepCopy()
+	here.Namespace, there.Namespace = "shop", "mall"
+	checktest.Estate{Here: []client.Object{here}, There: []client.Object{there}}.Finds(
+		t, Autoscaler, "FAIL ...\nkubectl --context my-east -n shop delete hpa busy", "FAIL ...\nkubectl --context my-west -n mall delete hpa busy",
+	)
 }

@@ -188,15 +188,15 @@ func Rbac(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		if slices.ContainsFunc(there, func(o binding) bool { return o.kind == b.kind && o.role == b.role }) {
 			continue
 		}
-		verb, scope := "rolebinding", "-n "+to.Namespace+" "
+		verb, scope := "rolebinding", " -n "+to.Namespace
 		if b.kind == "ClusterRoleBinding" {
 			verb, scope = "clusterrolebinding", ""
 		}
 		out = append(out, check.Finding{
 			Level: check.Warn, Object: b.kind + " " + b.name + " on the source", Saw: fmt.Sprintf("it gives the pods %s %s, and none on the destination does", b.role.Kind, b.role.Name),
 			Want: fmt.Sprintf("ServiceAccount %s/%s to have what the pods ask the API for", to.Namespace, account),
-			Remedy: fmt.Sprintf("rights are not copied; if the pods need these, make the role there and: kubectl %screate %s %s --%s=%s --serviceaccount=%s:%s",
-				scope, verb, b.name, strings.ToLower(b.role.Kind), b.role.Name, to.Namespace, account),
+			Remedy: fmt.Sprintf("rights are not copied; if the pods need these, make the role there and: %s%s create %s %s --%s=%s --serviceaccount=%s:%s",
+				i.Kubectl(plans.Destination), scope, verb, b.name, strings.ToLower(b.role.Kind), b.role.Name, to.Namespace, account),
 		})
 	}
 	return out, nil

@@ -250,8 +250,8 @@ func TestRightsThatDoNotComeAlongAreReported(t *testing.T) {
 	for name, tt := range map[string]findingTest{
 		"none":                {fixture{spec: web}, ""},
 		"of another account":  {fixture{spec: web, here: []client.Object{local(of("shop", "db")), wide(of("mall", "web"))}}, ""},
-		"a role":              {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
-		"a cluster role":      {fixture{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl create clusterrolebinding views --clusterrole=view --serviceaccount=mall:web"},
+		"a role":              {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl... -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
+		"a cluster role":      {fixture{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl... create clusterrolebinding views --clusterrole=view --serviceaccount=mall:web"},
 		"there too":           {fixture{spec: web, here: []client.Object{local(of("", "web"))}, there: []client.Object{local(of("mall", "web"))}}, ""},
 		"there, another role": {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{wide(of("mall", "web"))}}, "WARN ...Role reader"},
 		"there for another":   {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{local(of("shop", "web"))}}, "WARN ..."},

@@ -41,7 +41,7 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		if puzzling != "" {
 			out = append(out, check.Finding{
 				Level: check.Warn, Object: object, Saw: "its scope " + puzzling + " is not understood", Want: "to know that there is room for all ordinals",
-				Remedy: "see yourself: kubectl -n " + q.Namespace + " describe resourcequota " + q.Name,
+				Remedy: "see yourself: " + i.Kubectl(plans.Destination) + " -n " + q.Namespace + " describe resourcequota " + q.Name,
 			})
 			continue
 		}
@@ -55,7 +55,7 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		for _, s := range short(q, need) {
 			out = append(out, check.Finding{
 				Object: object, Saw: fmt.Sprintf("%s: %s of %s are left, and the %d ordinals that are to come need %s", s.name, s.left.String(), s.hard.String(), i.Ordinals.Replicas, s.need.String()),
-				Want: "room for all ordinals", Remedy: fmt.Sprintf("raise it by %s: kubectl -n %s edit resourcequota %s", s.missing.String(), q.Namespace, q.Name),
+				Want: "room for all ordinals", Remedy: fmt.Sprintf("raise it by %s: %s -n %s edit resourcequota %s", s.missing.String(), i.Kubectl(plans.Destination), q.Namespace, q.Name),
 			})
 		}
 	}

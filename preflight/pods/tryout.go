@@ -36,7 +36,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if !may {
 		return []check.Finding{{
 			Level: check.Warn, Object: object, Saw: "you may not create pods there, so that none could be tried (dry run)",
-			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or let a user who has it try: kubectl create --dry-run=server",
+			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or let a user who has it try: " + i.Kubectl(plans.Destination) + " create --dry-run=server",
 		}}, nil
 	}
 	t, err := dryRunPod(ctx, i)

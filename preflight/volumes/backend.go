@@ -286,7 +286,7 @@ func driverKnown(ctx context.Context, i check.Inspection, volume *corev1.CSIPers
 	}
 	return []check.Finding{{
 		Object: "CSI driver " + driver, Saw: "it is not known whether its volume handles mean the same disk in both clusters", Want: "handles that do, on a backend that both share",
-		Remedy: "ask its documentation; then let an administrator say so once, or make the plan with --ignore csi-driver\nkubectl annotate csidriver " + driver + " " + storage.PortableAnnotation + "=true   # on the destination",
+		Remedy: "ask its documentation; then let an administrator say so once, or make the plan with --ignore csi-driver\n" + i.Kubectl(plans.Destination) + " annotate csidriver " + driver + " " + storage.PortableAnnotation + "=true   # on the destination",
 	}}, nil
 }
 

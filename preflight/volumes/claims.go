@@ -37,8 +37,8 @@ func ClaimsLeft(ctx context.Context, i check.Inspection) ([]check.Finding, error
 			if owner.UID == i.Now.Set.UID && !moving[c.Name] {
 				out = append(out, check.Finding{
 					Object: "claim " + c.Namespace + "/" + c.Name, Saw: "it belongs to the set and to none of its ordinals, and would be deleted with the set", Want: "no owner",
-					Remedy: fmt.Sprintf("take the owner reference off, or delete the claim if its data is not needed\nkubectl -n %s patch pvc %s --type=json -p '[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/%d/uid\",\"value\":\"%s\"},{\"op\":\"remove\",\"path\":\"/metadata/ownerReferences/%d\"}]'",
-						c.Namespace, c.Name, n, owner.UID, n),
+					Remedy: fmt.Sprintf("take the owner reference off, or delete the claim if its data is not needed\n%s -n %s patch pvc %s --type=json -p '[{\"op\":\"test\",\"path\":\"/metadata/ownerReferences/%d/uid\",\"value\":\"%s\"},{\"op\":\"remove\",\"path\":\"/metadata/ownerReferences/%d\"}]'",
+						i.Kubectl(plans.Source), c.Namespace, c.Name, n, owner.UID, n),
 				})
 			}
 		}

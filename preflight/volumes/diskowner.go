@@ -235,8 +235,9 @@ func pruned(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 // Farewell lists what the user must do before the source's cluster, or in one cluster its namespace, is
 // deleted: the findings about the volumes, checked again for those that the destination has, and the effect
 // that a GitOps tool may have on the copies.
-func Farewell(ctx context.Context, p *plans.Plan, on clusters.Clusters) ([]check.Finding, error) {
+func Farewell(ctx context.Context, p *plans.Plan, on clusters.Clusters, by check.Caller) ([]check.Finding, error) {
 	i := check.Inspect(p, on)
+	i.Caller = by
 	labelled, err := pruned(ctx, i)
 	if err != nil || !p.HasVolumes() {
 		return labelled, err

@@ -82,7 +82,7 @@ const mountsMedia = "{containers: [{name: web}], volumes: [{name: media, persist
 func TestTheEndOfAPlanSaysWhatTheOldClusterStillOwns(t *testing.T) {
 	e := checktest.Estate{Volumes: []string{azureDisk("MC_old_east")}, Here: []client.Object{provided("n1", "azure:///subscriptions/s/resourceGroups/mc_old_east/providers/x")}}
 	i := e.Inspected(t)
-	found, err := Farewell(t.Context(), i.Plan, i.On)
+	found, err := Farewell(t.Context(), i.Plan, i.On, i.Caller)
 	if err != nil || len(found) > 0 {
 		t.Errorf("before anything has arrived: %v, %v", found, err)
 	}
@@ -99,7 +99,7 @@ func TestTheEndOfAPlanSaysWhatTheOldClusterStillOwns(t *testing.T) {
 	if err := i.On[plans.Destination].Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = Farewell(t.Context(), i.Plan, i.On); err != nil {
+	if found, err = Farewell(t.Context(), i.Plan, i.On, i.Caller); err != nil {
 		t.Fatal(err)
 	}
 	checktest.ExpectFindings(t, found, "WARN disk-owner: volumes pv-0...resource group mc_old_east")
@@ -159,7 +159,7 @@ func TestTheEndNamesTheLabelForArgoCD(t *testing.T) {
 			_ = unstructured.SetNestedField(app.Object, c.server, "spec", "destination", "server")
 			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web", Labels: map[string]string{"app.kubernetes.io/instance": c.label}}}
 			i.On[plans.Destination] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithRESTMapper(mapper).WithObjects(app, set).WithIndex(app, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
-			found, err := Farewell(t.Context(), i.Plan, i.On)
+			found, err := Farewell(t.Context(), i.Plan, i.On, i.Caller)
 			if err != nil {
 				t.Fatal(err)
 			}

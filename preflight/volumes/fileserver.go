@@ -74,7 +74,7 @@ func serverOutside(ctx context.Context, i check.Inspection, server string) ([]ch
 	if apierrors.IsForbidden(err) {
 		return []check.Finding{{
 			Level: check.Warn, Saw: "you may not list the Services of the source, and its file server " + server + " could be one of them", Want: "a server that both clusters reach",
-			Remedy: "let a user who may list them run: kubectl --context " + i.Plan.Source.Context + " get services -A | grep -w " + server,
+			Remedy: "let a user who may list them look for it: " + i.Kubectl(plans.Source) + " get services -A",
 		}}, nil
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func TestAFileServerThatIsAServiceOfTheSourceIsRefused(t *testing.T) {
 			[]string{"FAIL ...volume pv-media of media...10.96.0.7 is the address of Service"},
 		},
 		"of two volumes, said once":     {checktest.Estate{Volumes: []string{nfs("10.96.0.7"), "spec: {nfs: {server: 10.96.0.7, path: /b}}"}, Here: services}, []string{"FAIL ...is the address of"}},
-		"with Services nobody may list": {checktest.Estate{Volumes: []string{nfs("10.96.0.7")}, Forbids: "*v1.ServiceList"}, []string{"WARN ...you may not list the Services...get services -A"}},
+		"with Services nobody may list": {checktest.Estate{Volumes: []string{nfs("10.96.0.7")}, Forbids: "*v1.ServiceList"}, []string{"WARN ...you may not list the Services...kubectl --context my-east get services -A"}},
 		"in one cluster":                {checktest.Estate{One: true, Volumes: []string{nfs("files.storage.svc")}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { c.Finds(t, VolumeUsable, c.want...) })

@@ -108,7 +108,7 @@ func heirsOf(ctx context.Context, i check.Inspection, k heir) ([]check.Finding, 
 	slices.Sort(names)
 	return []check.Finding{{
 		Level: check.Warn, Object: fmt.Sprintf("%ss %s of namespace %s", k.kind.Kind, check.Few(names), old), Saw: "they are about claims that leave the namespace", Want: k.want,
-		Remedy: fmt.Sprintf(k.remedy, i.Plan.Destination.Namespace) + fmt.Sprintf("\nkubectl -n %s get %s", old, k.resource),
+		Remedy: fmt.Sprintf(k.remedy, i.Plan.Destination.Namespace) + fmt.Sprintf("\n%s -n %s get %s", i.Kubectl(plans.Source), old, k.resource),
 	}}, nil
 }
 

@@ -42,7 +42,7 @@ func TestWhatVolumesNeedOfTheOldNamespaceIsNamed(t *testing.T) {
 		},
 		"snapshots of its claims": {
 			checktest.Estate{Volumes: []string{plain}, Here: []client.Object{snapshot("b", "data-web-0"), snapshot("a", "data-web-0"), snapshot("c", "other")}},
-			[]string{"WARN ...VolumeSnapshots a, b of namespace shop...deletionPolicy Delete...claims in mall first...kubectl -n shop get volumesnapshots"},
+			[]string{"WARN ...VolumeSnapshots a, b of namespace shop...deletionPolicy Delete...claims in mall first...kubectl --context my-east -n shop get volumesnapshots"},
 		},
 		"a replication of a claim": {
 			checktest.Estate{Volumes: []string{plain}, Here: []client.Object{replicated("data-web-0")}},
@@ -71,7 +71,7 @@ func TestTheEndSaysWhyTheOldNamespaceIsNeeded(t *testing.T) {
 	if err := i.On[plans.Destination].Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Farewell(t.Context(), i.Plan, i.On)
+	found, err := Farewell(t.Context(), i.Plan, i.On, i.Caller)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func limited(ctx context.Context, i check.Inspection, names []string) ([]check.F
 	switch err := on.Get(ctx, client.ObjectKey{Name: access.NewVolumesPolicy}, &binding); {
 	case apierrors.IsNotFound(err):
 		f.Level, f.Saw, f.Want = check.Warn, "there is none", "a policy that limits the disks of which an orchestrator may make volumes; without it, an orchestrator may make volumes of any disk, for any namespace"
-		f.Remedy = "stsmigrate install --context " + i.Plan.Destination.Context + " policies --apply, and then stsmigrate consent --cluster"
+		f.Remedy = "stsmigrate install" + i.Flags[plans.Destination] + " policies --apply, and then stsmigrate consent --cluster"
 		return []check.Finding{f}, nil
 	case apierrors.IsForbidden(err):
 		return nil, nil

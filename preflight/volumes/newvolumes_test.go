@@ -134,7 +134,7 @@ func TestAnOrchestratorIsToldWhatLimitsItInACluster(t *testing.T) {
 		one    bool
 		want   []string
 	}{
-		"nothing does":                  {want: []string{"WARN ...ValidatingAdmissionPolicyBinding stsmigrate-new-volumes on the destination (west)...there is none...install --context west policies --apply"}},
+		"nothing does":                  {want: []string{"WARN ...ValidatingAdmissionPolicyBinding stsmigrate-new-volumes on the destination (west)...there is none...install --context my-west policies --apply"}},
 		"a person goes by own rights":   {person: true},
 		"within one cluster":            {one: true},
 		"the cluster agrees to nothing": {there: []client.Object{binding}, want: []string{"FAIL ...kube-system/stsmigrate-volumes on the destination...does not agree to volume pv-0...consent --cluster"}},

@@ -51,7 +51,7 @@ func FileOwners(ctx context.Context, i check.Inspection) ([]check.Finding, error
 		Remedy: "give the pods the ids of the source's with --patch (runAsUser, fsGroup, seLinuxOptions)",
 	}
 	if len(set) > 0 {
-		f.Remedy = fmt.Sprintf("give the namespace those of the source before any pod runs there\noc --context %s annotate namespace %s --overwrite %s", i.Plan.Destination.Context, i.Plan.Destination.Namespace, strings.Join(set, " "))
+		f.Remedy = fmt.Sprintf("give the namespace those of the source before any pod runs there\noc%s annotate namespace %s --overwrite %s", i.Flags[plans.Destination], i.Plan.Destination.Namespace, strings.Join(set, " "))
 	}
 	return []check.Finding{f}, nil
 }

@@ -27,7 +27,7 @@ func TestOtherIDsOfTheNamespaceOnOpenShiftAreWarnedOf(t *testing.T) {
 		"the same":      {checktest.Estate{Volumes: []string{nfs}, Here: ids("shop", "1000/10000", "s0:c1"), There: ids("mall", "1000/10000", "s0:c1")}, nil},
 		"no namespace":  {checktest.Estate{Volumes: []string{nfs}, Here: ids("shop", "1000/10000", "s0:c1")}, nil},
 		"no volumes":    {checktest.Estate{Here: ids("shop", "1000/10000", "s0:c1"), There: ids("mall", "2000/10000", "s0:c2")}, nil},
-		"another label": {checktest.Estate{Volumes: []string{nfs}, Here: ids("shop", "1000/10000", "s0:c1"), There: ids("mall", "1000/10000", "s0:c2")}, []string{`WARN ...namespace mall...mcs is "s0:c1" here and "s0:c2" there...oc --context west annotate namespace mall --overwrite openshift.io/sa.scc.mcs=s0:c1`}},
+		"another label": {checktest.Estate{Volumes: []string{nfs}, Here: ids("shop", "1000/10000", "s0:c1"), There: ids("mall", "1000/10000", "s0:c2")}, []string{`WARN ...namespace mall...mcs is "s0:c1" here and "s0:c2" there...oc --context my-west annotate namespace mall --overwrite openshift.io/sa.scc.mcs=s0:c1`}},
 		"other ids": {
 			checktest.Estate{Volumes: []string{nfs}, Here: ids("shop", "1000/10000", "s0:c1"), There: ids("mall", "2000/10000", "s0:c2")},
 			[]string{`WARN ...uid-range is "1000/10000" here and "2000/10000" there...--overwrite openshift.io/sa.scc.uid-range=1000/10000 openshift.io/sa.scc.supplemental-groups=1000/10000 openshift.io/sa.scc.mcs=s0:c1`},
@@ -38,7 +38,7 @@ func TestOtherIDsOfTheNamespaceOnOpenShiftAreWarnedOf(t *testing.T) {
 		},
 		"in one cluster": {
 			checktest.Estate{One: true, Volumes: []string{nfs}, Here: append(ids("shop", "1000/10000", "s0:c1"), ids("mall", "2000/10000", "s0:c1")...)},
-			[]string{`WARN ...oc --context east annotate namespace mall`},
+			[]string{`WARN ...oc --context my-east annotate namespace mall`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { c.Finds(t, FileOwners, c.want...) })

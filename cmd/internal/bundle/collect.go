@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -123,7 +124,7 @@ func (c *collection) versions(ctx context.Context, about string, now func() time
 // answers runs the checks for a plan that has not begun, and else compares the clusters with its journal.
 func (c *collection) answers(ctx context.Context, j *journal.Journal) {
 	if j.Begun == 0 && !j.Ended() {
-		report, err := preflight.Check(ctx, c.target.Plan, c.target.On, j, nil)
+		report, err := preflight.Check(ctx, c.target.Plan, c.target.On, j, check.Caller{Flags: c.target.Ends.Flags()})
 		c.put("checks.yaml", report, err)
 		return
 	}

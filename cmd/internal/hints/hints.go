@@ -11,7 +11,8 @@ import (
 )
 
 // LeftBehind returns which claims a side keeps because their volumes did not move, or "". Their data is a copy, and
-// only the user knows whether it is still needed.
+// only the user knows whether it is still needed. The command names the cluster that this process has verified, because
+// on the other side the claims of these names are in use. Of a side that is lost there is nothing to delete from here.
 func LeftBehind(t *reach.Target, side plans.Side) string {
 	var names []string
 	for _, c := range t.Plan.Claims {
@@ -21,11 +22,12 @@ func LeftBehind(t *reach.Target, side plans.Side) string {
 			}
 		}
 	}
-	if len(names) == 0 {
+	end := t.Ends[side]
+	if len(names) == 0 || end == nil {
 		return ""
 	}
 	ref := t.Plan.On(side)
-	return fmt.Sprintf("Left on %s, with the data that the application had there. To delete them when they are no longer needed: kubectl --context %s -n %s delete pvc %s\n", ref, ref.Context, ref.Namespace, strings.Join(names, " "))
+	return fmt.Sprintf("Left on %s, with the data that the application had there. To delete them when they are no longer needed: %s delete pvc %s\n", ref, end.Kubectl(ref.Namespace), strings.Join(names, " "))
 }
 
 // Bridged returns which command has to run while no process carries out a plan whose names are bridged, or

@@ -29,7 +29,7 @@ func (s Source) Status(ctx context.Context) (*engine.View, error) {
 	switch _, err := records.Alive(ctx, s.Home.Client, s.Home.Watches, s.Home.Namespace, s.Version); {
 	case err == nil:
 	case errors.As(err, &none):
-		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `kubectl --context "+s.Home.Context+" -n "+s.Home.Namespace+" get pods` says why none is ready"
+		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `"+s.Home.Kubectl(s.Home.Namespace)+" get pods` says why none is ready"
 	case errors.As(err, new(records.ErrOtherVersion)):
 		v.Orchestrator, v.Next = err.Error(), ""
 	case ctx.Err() != nil:

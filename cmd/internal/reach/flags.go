@@ -20,6 +20,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -64,15 +65,41 @@ type End struct {
 	names     *dns.Cluster
 	Context   string
 	Namespace string
+	// Flags are those with which the user's own tools reach this cluster from here, each with a space before it. The
+	// context that a plan records may mean another cluster on this machine.
+	Flags string
+}
+
+// Kubectl returns the beginning of a command line for a namespace of the cluster.
+func (e *End) Kubectl(namespace string) string {
+	return "kubectl" + e.Flags + program.Given("-n", namespace)
+}
+
+// Ends are the clusters of the sides of a plan that are connected.
+type Ends map[plans.Side]*End
+
+// Flags returns the flags of each end.
+func (e Ends) Flags() map[plans.Side]string {
+	out := map[plans.Side]string{}
+	for side, end := range e {
+		out[side] = end.Flags
+	}
+	return out
+}
+
+// shown returns an address without the password that may be in it.
+func shown(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "an address that cannot be shown"
+	}
+	return u.Redacted()
 }
 
 // Name returns what the user knows the cluster by: the context, or the server if there is none, as in a pod.
 func (e *End) Name() string {
 	if e.Context == "" {
-		if u, err := url.Parse(e.config.Host); err == nil {
-			return u.Redacted() // it may have a password in it
-		}
-		return "the server of the flags"
+		return shown(e.config.Host)
 	}
 	return "context " + e.Context
 }
@@ -108,6 +135,7 @@ func (r *Flags) open(flags *genericclioptions.ConfigFlags) (*End, error) {
 	if e.Namespace, _, err = loader.Namespace(); err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig(flags), err)
 	}
+	e.Flags = program.Given("--kubeconfig", *flags.KubeConfig, "--context", e.Context, "--cluster", *flags.ClusterName, "--server", shown(*flags.APIServer))
 	// Requests follow one another; the API server's own fairness is enough.
 	e.config.QPS = -1
 	e.config.UserAgent = "stsmigrate/" + r.Version

@@ -30,8 +30,9 @@ func (t *Target) Journal(ctx context.Context, fresh bool) (*journal.Journal, err
 
 // elsewhere returns the same plan with the home that commands would use: the destination's namespace.
 func (r *Flags) elsewhere(t *Target) *Target {
-	there := *t
-	there.Home = &End{Client: t.On[plans.Destination], Namespace: t.Plan.Destination.Namespace, Context: t.Plan.Destination.Context}
+	there, home := *t, *t.Ends[plans.Destination]
+	home.Namespace = t.Plan.Destination.Namespace
+	there.Home = &home
 	there.Store = records.NewStore(there.Home.Client, there.Home.Namespace, t.Plan.Name)
 	there.Flags = r.Again(there.Home)
 	return &there

@@ -25,6 +25,8 @@ type Target struct {
 	Configs map[plans.Side]*rest.Config
 	Watches map[plans.Side]*clusters.Watches
 	Names   map[plans.Side]*dns.Cluster
+	// Ends are the clusters as the user's flags name them.
+	Ends Ends
 	// Lost holds, per side that could not be connected to, the reason. These sides are in none of the maps
 	// above.
 	Lost map[plans.Side]error
@@ -41,9 +43,9 @@ func (t *Target) Command(verb string) string {
 	return "`" + strings.TrimSpace("stsmigrate "+verb+" "+t.Plan.Name+t.Flags+" "+flag) + "`"
 }
 
-func newTarget(p *plans.Plan, ends map[plans.Side]*End, home *End) *Target {
+func newTarget(p *plans.Plan, ends Ends, home *End) *Target {
 	t := &Target{
-		Plan: p, Home: home, Store: records.NewStore(home.Client, home.Namespace, p.Name),
+		Plan: p, Ends: ends, Home: home, Store: records.NewStore(home.Client, home.Namespace, p.Name),
 		Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
 	}
 	on := clusters.Clusters{}
@@ -178,8 +180,8 @@ func (t *Target) Connected() error {
 
 // sides connects to the two clusters of a plan. A cluster is lost if it cannot be reached, or if no context
 // of the kubeconfig is for it.
-func (r *Flags) sides(ctx context.Context, p *plans.Plan) (ends map[plans.Side]*End, lost map[plans.Side]error, err error) {
-	ends, lost = map[plans.Side]*End{}, map[plans.Side]error{}
+func (r *Flags) sides(ctx context.Context, p *plans.Plan) (ends Ends, lost map[plans.Side]error, err error) {
+	ends, lost = Ends{}, map[plans.Side]error{}
 	for side, flags := range map[plans.Side]*genericclioptions.ConfigFlags{plans.Source: r.source, plans.Destination: r.destination} {
 		named := *flags.Context != ""
 		e, err := r.connect(ctx, p, side, flags)
