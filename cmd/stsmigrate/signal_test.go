@@ -140,7 +140,7 @@ func TestBadFlagsAreRefusedBeforeTheFirstWrite(t *testing.T) {
 		"no ordinal in flight":    {[]string{"resume", "web", "--yes", "--node-gone", "n1"}, func(j *journal.Journal) { j.Paused = true }, "has no ordinals in flight"},
 		"more than there are":     {[]string{"abort", "web", "--yes", "--max-unavailable", "99"}, func(j *journal.Journal) { j.Done, j.Begun = 1, 1 }, "--max-unavailable 99: expected 1"},
 		"events of no watch":      {[]string{"status", "web", "--events", "json"}, func(*journal.Journal) {}, "give -w too"},
-		"events and a document":   {[]string{"status", "web", "-w", "-o", "json", "--events", "json"}, func(*journal.Journal) {}, "--events and -o"},
+		"events and a document":   {[]string{"status", "web", "-w", "-o", "json", "--events", "json"}, func(j *journal.Journal) { j.Outcome = plans.Moved }, "--events and -o"},
 		"events of a dry run":     {[]string{"apply", "web", "--dry-run", "--events", "json"}, func(*journal.Journal) {}, "--dry-run carries nothing out"},
 		"events of a dry turn":    {[]string{"finalize", "web", "--dry-run=client", "--events", "json"}, func(j *journal.Journal) { j.Outcome = plans.Moved }, "--dry-run carries nothing out"},
 		"events of another":       {[]string{"apply", "web", "--detach", "--events", "json"}, func(*journal.Journal) {}, "with --detach an orchestrator does that"},

@@ -22,7 +22,7 @@ type Signals struct {
 	carries atomic.Bool
 	stop    chan struct{}
 	raised  chan os.Signal
-	// unread takes the signal that a reader of the output has ended, which nobody waits for.
+	// unread takes the signal that a reader of the output has ended. It is never read: taking it is enough.
 	unread chan os.Signal
 }
 

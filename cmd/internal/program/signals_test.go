@@ -33,7 +33,7 @@ func TestAReaderThatEndsStopsOnlyWhatReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen.Close() //nolint:errcheck,gosec // a pipe
+		seen.Close() //nolint:errcheck // a pipe
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		c.Env, c.Stdout = append(os.Environ(), unreadBy+"="+is), out
 		var got syscall.Signal
@@ -43,7 +43,7 @@ func TestAReaderThatEndsStopsOnlyWhatReads(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("what %s: %v", is, err)
 		}
-		out.Close() //nolint:errcheck,gosec // a pipe
+		out.Close() //nolint:errcheck // a pipe
 		if got != want {
 			t.Errorf("what %s: ended by signal %d, expected %d", is, got, want)
 		}
