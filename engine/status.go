@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,6 +37,7 @@ type View struct {
 	Overdue        string     `json:"overdue,omitempty"`   // Overdue is what a wave waits for longer than expected.
 	Gates          string     `json:"gates,omitempty"`     // Gates says which gates were skipped; empty for none.
 	Holder         string     `json:"holder,omitempty"`    // Holder is the process that carries the plan out; empty for none.
+	Keeper         string     `json:"keeper,omitempty"`    // Keeper is the process that only keeps the names; empty for none.
 	Epoch          int64      `json:"epoch"`               // Epoch grows with every takeover of the plan.
 	MaxUnavailable int32      `json:"maxUnavailable"`      // MaxUnavailable is how many ordinals may be unavailable at once.
 	// Next says in words what comes next.
@@ -115,7 +117,7 @@ type OrdinalView struct {
 func Status(ctx context.Context, p *plans.Plan, store *records.Store, on clusters.Clusters, lost map[plans.Side]error, now func() time.Time, command func(verb string) string) (*View, error) {
 	// The Lease is read BEFORE the journal: a process that has come to the end records that,
 	// and then releases the Lease.
-	holder, err := store.Holder(ctx, now)
+	holder, keeper, err := store.Holder(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +127,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v := &View{
 		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: j.Downtime.InSeconds(),
-		Plan: p.Name, Holder: plans.Line(holder), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+		Plan: p.Name, Holder: plans.Line(holder), Keeper: plans.Line(keeper), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
 	v.Made, v.EndedAt = p.Made, j.EndedAt
 	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {
@@ -140,7 +142,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	step, began, more := j.Next(p)
 	v.describe(p, j, asked(ctx, store, p, j), command)
 	if len(lost) == 0 {
-		v.Drains = e.drainable(ctx, j, v.Holder, command)
+		v.Drains = e.drainable(ctx, j, cmp.Or(v.Holder, v.Keeper), command)
 	}
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
@@ -196,7 +198,10 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Reques
 	if v.Holder == "" {
 		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
 		v.Unattended = j.Detached && (asked.Work || bridged)
-		if bridged && !j.Detached {
+		switch {
+		case v.Keeper != "":
+			v.Names = "kept by " + v.Keeper + ": end it with Ctrl-C before the plan goes on"
+		case bridged && !j.Detached:
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}

@@ -114,7 +114,7 @@ func (s standing) ready() bool {
 	if s.journal == nil || s.journal.Outcome == "" {
 		return false
 	}
-	if s.asked.RemoveNames {
+	if s.asked.RemoveNames || s.asked.Work { // it was asked for, and has not begun
 		return false
 	}
 	return s.declared == nil || s.declared.Spec == nil || s.declared.Spec.Direction != plans.Finalize || s.journal.Ended()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -241,4 +242,43 @@ func TestReplicasThatDoNotAgreeDoNotWakeEachOtherForEver(t *testing.T) {
 	show(other, standing{state: planReady, plan: p}, 7)
 	show(one, standing{state: planReady, plan: p, holder: "other"}, 7)
 	show(one, standing{state: "Paused", plan: p}, 8) // after the other one had the plan
+}
+
+// A plan at rest that was asked to go on, or to turn, has not reached the end that is declared, even if no run of it has
+// begun: others would take what the plan was before for what was asked.
+func TestAPlanIsNotReadyBeforeItsRequestIsCarriedOut(t *testing.T) {
+	h, p := fixture(t)
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		outcome   plans.Outcome
+		direction plans.Direction
+		request   *plans.Request
+		want      bool
+	}{
+		{plans.Moved, plans.Move, nil, true},
+		{plans.Moved, plans.Abort, nil, false},
+		{plans.Moved, plans.Finalize, nil, false},
+		{plans.Split, plans.Abort, nil, false},
+		{plans.Split, plans.Move, &plans.Request{ID: "2", Resume: true}, false},
+	} {
+		j := journal.New(p)
+		j.Detached, j.Epoch = true, 1
+		for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
+			j.Done, j.Begun = s.Seq, s.Seq
+			if c.outcome == plans.Split && s.Op == plans.Relax {
+				j.Leg.Lowest = s.Ordinals.Start
+				break
+			}
+		}
+		j.Outcome = c.outcome
+		spec := *d.Spec
+		spec.Direction, spec.Request, spec.ApprovedHash = c.direction, c.request, p.Hash
+		s := standing{name: p.Name, declared: &records.Declared{Object: d.Object, Spec: &spec}, plan: p, journal: j, state: records.State(p, j, ""), asked: requests.Read(p, j, &spec)}
+		if is := shows(frontStatus{}, s, metav1.NewTime(h.Now())); meta.IsStatusConditionTrue(is.Conditions, "Ready") != c.want {
+			t.Errorf("%s, and %s %+v is declared: Ready is %t, expected %t", c.outcome, c.direction, c.request, !c.want, c.want)
+		}
+	}
 }

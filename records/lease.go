@@ -38,8 +38,9 @@ type Lease struct {
 	have *coordinationv1.Lease
 	// lost is closed when it is certain that another process holds the Lease, or that it is deleted.
 	lost chan struct{}
-	// seconds is the duration that the next renewal requests.
+	// seconds is the duration that the next renewal requests. keeps reports that it says that the plan rests.
 	seconds int32
+	keeps   bool
 	lock    sync.Mutex
 	// renewed is when the last successful renewal was sent, and good how long that keeps others away.
 	renewed time.Time
@@ -50,16 +51,23 @@ type Lease struct {
 	over    bool
 }
 
-// ErrLeaseTaken reports that another process works on the plan.
+// keepsAnnotation marks the Lease of a command that carries nothing out: it keeps the names of a plan at rest.
+const keepsAnnotation = "stsmigrate.dev/keeps-names"
+
+// ErrLeaseTaken reports that another process works on the plan, or only keeps its names.
 type ErrLeaseTaken struct {
 	Plan, Holder string
+	Keeps        bool
 	Renewed      time.Time
 	Lasts        time.Duration
 }
 
 func (e ErrLeaseTaken) Error() string {
-	return fmt.Sprintf("plan %s is being carried out by %s (seen alive at %s); watch it with `stsmigrate status %s -w`, or, if that process is dead, try again %d seconds after its last sign of life",
-		e.Plan, e.Holder, e.Renewed.UTC().Format("15:04:05 MST"), e.Plan, int(e.Lasts.Seconds()))
+	does, end := fmt.Sprintf("plan %s is being carried out by %s", e.Plan, e.Holder), "wait for it"
+	if e.Keeps {
+		does, end = fmt.Sprintf("the names of plan %s are kept by %s", e.Plan, e.Holder), "end that command with Ctrl-C first"
+	}
+	return fmt.Sprintf("%s (seen alive at %s); %s, or, if that process is dead, try again %d seconds after its last sign of life", does, e.Renewed.UTC().Format("15:04:05 MST"), end, int(e.Lasts.Seconds()))
 }
 
 // ReasonID implements reasons.Reasoned.
@@ -92,7 +100,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 			err = s.home.Create(ctx, l.sign(&have))
 		case err == nil && l.others(&have) && !dead(*have.Spec.HolderIdentity) && have.ResourceVersion != watched:
 			if watched != "" || l.fresh(&have) {
-				return nil, ErrLeaseTaken{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Renewed: have.Spec.RenewTime.Time, Lasts: lasts(&have)}
+				return nil, ErrLeaseTaken{Plan: s.name.Name, Holder: *have.Spec.HolderIdentity, Keeps: keeps(&have), Renewed: have.Spec.RenewTime.Time, Lasts: lasts(&have)}
 			}
 			watched = have.ResourceVersion
 			if err := sleep(ctx, lasts(&have)); err != nil {
@@ -194,8 +202,19 @@ func lasts(have *coordinationv1.Lease) time.Duration {
 func (l *Lease) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	seconds, now := l.seconds, metav1.NewMicroTime(l.now())
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &l.holder, &seconds, &now
+	delete(lease.Annotations, keepsAnnotation)
+	if l.keeps {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, keepsAnnotation, "true")
+	}
 	return lease
 }
+
+// keeps reports whether the holder of a Lease carries nothing out.
+func keeps(have *coordinationv1.Lease) bool { return have.Annotations[keepsAnnotation] != "" }
+
+// OnlyKeeps makes the Lease say from its next renewal on that its holder carries nothing out: the plan needs a command
+// to go on.
+func (l *Lease) OnlyKeeps() { l.keeps = true }
 
 // Stretch makes the Lease last KeepSeconds from its next renewal on, for a process that only keeps
 // names.
@@ -209,8 +228,8 @@ func (l *Lease) every() time.Duration { return time.Duration(l.seconds) * time.S
 func (l *Lease) Keep(ctx context.Context) {
 	tick := time.NewTicker(l.every())
 	defer tick.Stop()
-	for stretched := l.seconds > LeaseSeconds; ; stretched = false {
-		if stretched && !l.renew(ctx) { // at once: the duration that others know ends before the first tick
+	for anew := l.keeps || l.seconds > LeaseSeconds; ; anew = false {
+		if anew && !l.renew(ctx) { // at once: the duration that others know ends before the first tick
 			close(l.lost)
 			return
 		}
@@ -304,15 +323,19 @@ func (l *Lease) Release(ctx context.Context, ended bool) error {
 	return l.home.Update(ctx, &have)
 }
 
-// Holder returns which process works on the plan, or "" if none does, as far as a comparison of two
+// Holder returns which process carries the plan out, or which one only keeps its names, as far as a comparison of two
 // clocks can show. No takeover relies on it: that needs Acquire.
-func (s *Store) Holder(ctx context.Context, now func() time.Time) (string, error) {
+func (s *Store) Holder(ctx context.Context, now func() time.Time) (carries, names string, err error) {
 	var have coordinationv1.Lease
 	if err := s.home.Get(ctx, client.ObjectKey(s.planMap()), &have); err != nil {
-		return "", client.IgnoreNotFound(err)
+		return "", "", client.IgnoreNotFound(err)
 	}
-	if l := (&Lease{now: now}); l.others(&have) && l.now().Sub(have.Spec.RenewTime.Time) < lasts(&have) {
-		return *have.Spec.HolderIdentity, nil
+	l := &Lease{now: now}
+	switch {
+	case !l.others(&have) || l.now().Sub(have.Spec.RenewTime.Time) >= lasts(&have):
+		return "", "", nil
+	case keeps(&have):
+		return "", *have.Spec.HolderIdentity, nil
 	}
-	return "", nil
+	return *have.Spec.HolderIdentity, "", nil
 }

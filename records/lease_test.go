@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,7 +226,7 @@ func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.renew(t.Context())
-	if who, err := store.Holder(t.Context(), planstest.Noon); who != "" || err != nil {
+	if who, _, err := store.Holder(t.Context(), planstest.Noon); who != "" || err != nil {
 		t.Errorf("%q has it, %v", who, err)
 	}
 }
@@ -244,7 +245,7 @@ func TestALeaseOfAnotherProcessIsNotGivenBack(t *testing.T) {
 		if err := late.Release(t.Context(), ended); err != nil {
 			t.Error(err)
 		}
-		if who, err := store.Holder(t.Context(), planstest.Noon); who != "b/2" || err != nil {
+		if who, _, err := store.Holder(t.Context(), planstest.Noon); who != "b/2" || err != nil {
 			t.Errorf("ended %t: %q has it, %v, expected b/2", ended, who, err)
 		}
 	}
@@ -271,5 +272,33 @@ func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
 	now = now.Add(5 * time.Second)
 	if l.Current() == nil {
 		t.Error("it is current 15 seconds after its renewal was sent")
+	}
+}
+
+// A command that only keeps names is no process that carries the plan out, and the next one that does says so again.
+func TestALeaseSaysWhatItIsFor(t *testing.T) {
+	store := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+	alive := func(string) bool { return false }
+	l, err := store.Acquire(t.Context(), "a/1", alive, planstest.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.OnlyKeeps()
+	l.renew(t.Context())
+	if carries, names, err := store.Holder(t.Context(), planstest.Noon); carries != "" || names != "a/1" || err != nil {
+		t.Errorf("%q carries it out, and %q keeps its names (%v), expected nobody and a/1", carries, names, err)
+	}
+	var taken ErrLeaseTaken
+	if _, err := store.Acquire(t.Context(), "b/2", alive, planstest.Noon); !errors.As(err, &taken) || !strings.Contains(err.Error(), "the names of plan web are kept by a/1") || !strings.Contains(err.Error(), "Ctrl-C") {
+		t.Errorf("another process gets %v", err)
+	}
+	if err := l.Release(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Acquire(t.Context(), "b/2", alive, planstest.Noon); err != nil {
+		t.Fatal(err)
+	}
+	if carries, names, err := store.Holder(t.Context(), planstest.Noon); carries != "b/2" || names != "" || err != nil {
+		t.Errorf("%q carries it out, and %q keeps its names (%v), expected b/2 and nobody", carries, names, err)
 	}
 }

@@ -98,7 +98,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	out.Source, out.Destination, out.MaxUnavailable = &out.Plan.Source, &out.Plan.Destination, strconv.Itoa(int(out.Plan.MaxUnavailable))
 	out.Ordinals = out.Plan.Count
 	store := NewStore(home, cm.Namespace, out.Name)
-	holder, err := store.Holder(ctx, now)
+	holder, _, err := store.Holder(ctx, now)
 	if err != nil {
 		out.Reason = err.Error()
 		return out

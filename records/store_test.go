@@ -157,7 +157,7 @@ func TestOnlyARecordThatNobodyNeedsIsForgotten(t *testing.T) {
 			if err := home.List(t.Context(), &left); err != nil || len(left.Items) == 0 != (c.want == "") {
 				t.Errorf("%d ConfigMaps are left: %v", len(left.Items), err)
 			}
-			if holder, err := store.Holder(t.Context(), planstest.Noon); err != nil || (holder != "") != c.held {
+			if holder, _, err := store.Holder(t.Context(), planstest.Noon); err != nil || (holder != "") != c.held {
 				t.Errorf("the Lease is %q's: %v", holder, err)
 			}
 		})

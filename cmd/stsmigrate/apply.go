@@ -172,7 +172,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 	if err != nil {
 		return err
 	}
-	return a.carry(ctx, t, j, plans.Move, route, timeout)
+	return a.carry(ctx, t, j, turn{direction: plans.Move, limits: route}, timeout)
 }
 
 var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")
@@ -219,9 +219,10 @@ func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) r
 
 // carry runs the plan in the given direction until it is finished, paused, held or stopped. For a detached
 // plan it declares to the orchestrator the direction and how far to go.
-func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, direction plans.Direction, route plans.Limits, timeout time.Duration) error {
+func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, timeout time.Duration) error {
+	direction := w.direction
 	if j.Detached {
-		if err := a.ask(ctx, t, direction, route); err != nil || direction == plans.Move {
+		if err := a.ask(ctx, t, direction, w.limits); err != nil || direction == plans.Move {
 			return err
 		}
 		if direction == plans.Finalize {
@@ -235,7 +236,9 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, di
 		return err
 	}
 	drawn := a.source(t).Beside(ctx, show)
-	p, j, err := a.process(t, timeout, show).Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	runs := a.process(t, timeout, show)
+	runs.Before = w.set
+	p, j, err := runs.Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
 	drawn()
 	end()
 	show.End(p, err)

@@ -219,3 +219,21 @@ func TestTheStatusSaysThatNoOrchestratorLives(t *testing.T) {
 		}
 	}
 }
+
+// A resume that cannot have the plan leaves the pause, and says what to do with the process that has it.
+func TestAResumeThatFailsLeavesThePause(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	p := keep(t, on, "mall", func(j *journal.Journal) { j.Epoch = 1; j.Paused = true })
+	now, seconds, holder := metav1.NowMicro(), int32(60), "host/4711"
+	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &seconds}}
+	if err := on.Create(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, "resume", "--yes", "web", "--kubeconfig", config, "-n", "mall")
+	if got.code != exitError || !strings.Contains(got.errOut, "is being carried out by host/4711") || !strings.Contains(got.errOut, "to watch it: `stsmigrate status web -n mall") {
+		t.Errorf("%d: %s", got.code, got.errOut)
+	}
+	if j, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p); err != nil || !j.Paused {
+		t.Errorf("the plan is not paused any more: %v", err)
+	}
+}

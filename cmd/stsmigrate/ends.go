@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // conclude reports how a run ended and which command comes next.
@@ -26,6 +27,8 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 	switch {
 	case errors.Is(err, engine.ErrStopped):
 		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To resume: %s%s", t.Command(verb), back)}
+	case errors.As(err, new(records.ErrLeaseTaken)):
+		return fmt.Errorf("%w; to watch it: %s", err, t.Command("status -w"))
 	case err != nil:
 		return fmt.Errorf("%w; everything written so far is recorded, to resume: %s", err, t.Command(verb))
 	case p.Overtaken:

@@ -15,7 +15,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The exit codes. They are part of the interface and never change their meaning.
@@ -92,9 +91,5 @@ func (e exitCode) Error() string { return e.message }
 
 // sentence formats an error as one line.
 func sentence(err error) string {
-	var held records.ErrLeaseTaken
-	if errors.As(err, &held) {
-		err = held
-	}
 	return oneLine(program.Meant(err.Error()))
 }

@@ -86,12 +86,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 	if err := a.confirm(w.question); err != nil {
 		return err
 	}
-	if w.set != nil && !j.Detached {
-		if err := t.Store.Change(ctx, t.Plan, w.set); err != nil {
-			return err
-		}
-	}
-	return a.carry(ctx, t, &trial, w.direction, w.limits, timeout)
+	return a.carry(ctx, t, &trial, w, timeout)
 }
 
 // tried sends what proceed writes as dry runs: to the home alone for an orchestrator, which sends the rest, and

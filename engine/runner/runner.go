@@ -45,6 +45,8 @@ type Runner struct {
 	// Ready, called under the Lease and before any write, returns the reason why the plan must be blocked
 	// instead, or nil. nil means no such check. An error ends the run, and nothing is recorded.
 	Ready func(context.Context) (*Barred, error)
+	// Before, if set, changes the journal under the Lease, BEFORE this process takes the plan over. An error ends the run.
+	Before func(*journal.Journal) error
 	// Checks, if set, is what the checks of the plan have answered to this process. Ready fills it in, if there is one.
 	Checks *journal.Checked
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
@@ -85,6 +87,11 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return p, nil, err
 	} else if reason != nil {
 		return c.block(ctx, command, *reason)
+	}
+	if c.Before != nil {
+		if err := c.Store.Change(ctx, c.Plan, c.Before); err != nil {
+			return p, nil, err
+		}
 	}
 	e := engine.New(c.Plan, c.Store, c.On)
 	e.Now, e.Holder, e.Permit, e.Checks = c.Now, c.Holder, c.Waves.Of(c.Plan), c.Checks
@@ -208,6 +215,8 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 	defer cancel()
 	if c.Orchestrated { // a command may be followed by another one soon
 		lease.Stretch()
+	} else {
+		lease.OnlyKeeps()
 	}
 	go lease.Keep(background)
 	var keeper *dns.Syncer

@@ -97,7 +97,7 @@ func TestAPlanIsCheckedUnderItsLease(t *testing.T) {
 		if err != nil || j.Blocked != c.reason || j.Epoch != 0 || asked != 1 {
 			t.Errorf("%s: asked %d times; %+v, %v", name, asked, j, err)
 		}
-		if holder, err := store.Holder(t.Context(), clock); holder != "" || err != nil {
+		if holder, _, err := store.Holder(t.Context(), clock); holder != "" || err != nil {
 			t.Errorf("%s: the Lease is kept by %q: %v", name, holder, err)
 		}
 	}
@@ -203,4 +203,67 @@ func unagreed(t *testing.T, change func(*journal.Journal)) (Runner, *int) {
 		Ready:  func(context.Context) (*Barred, error) { t.Error("it is checked without consent"); return nil, nil },
 		Report: func(*engine.Engine, engine.Progress, error) {}, Complain: func(error) {},
 	}, &written
+}
+
+// A command that keeps the names of a plan at rest carries nothing out: the state and what comes next are as they would
+// be without it, and a command that goes on is told to end it first.
+func TestToKeepNamesCarriesNothingOut(t *testing.T) {
+	for name, change := range map[string]func(*plans.Plan, *journal.Journal){
+		"stopped with a wave in flight": func(p *plans.Plan, j *journal.Journal) {
+			for seq := 1; ; seq++ {
+				s, _ := p.Step(j.Leg, seq)
+				j.Done, j.Begun = seq-1, seq
+				if s.Op == plans.Vacate {
+					j.Flight = &plans.Flight{Ordinals: s.Ordinals, From: plans.Source}
+					return
+				}
+			}
+		},
+		"blocked": func(_ *plans.Plan, j *journal.Journal) { j.Blocked = "volume a is in use" },
+		"paused":  func(_ *plans.Plan, j *journal.Journal) { j.Paused = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := time.Now //nolint:forbidigo // the clock of the bubble
+				p, on := planstest.Named(t, "abc"), clusters.Clusters{}
+				for _, side := range plans.Sides() {
+					on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+				}
+				store := records.NewStore(fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build(), "stsmigrate", p.Name)
+				c := Runner{Plan: p, Store: store, On: on, Holder: "host/names", Dead: func(string) bool { return false }, Now: clock, Complain: func(error) {}}
+				j := journal.New(p)
+				j.Epoch = 1
+				change(p, j)
+				if err := store.Create(t.Context(), p, j); err != nil {
+					t.Fatal(err)
+				}
+				status := func() *engine.View {
+					v, err := engine.Status(t.Context(), c.Plan, c.Store, c.On, nil, clock, func(verb string) string { return verb })
+					if err != nil {
+						t.Fatal(err)
+					}
+					return v
+				}
+				before := status()
+				stop, over := make(chan struct{}), make(chan error)
+				c.Stop = stop
+				go func() { over <- c.Keep(t.Context(), false) }()
+				time.Sleep(time.Minute)
+				v := status()
+				if v.State != before.State || v.Next != before.Next || v.Next == "" || v.Holder != "" || v.Keeper != c.Holder || !strings.Contains(v.Names, c.Holder) {
+					t.Errorf("it is %s, next %q, holder %q, keeper %q, names %q; without it %s, next %q", v.State, v.Next, v.Holder, v.Keeper, v.Names, before.State, before.Next)
+				}
+				goes := c
+				goes.Holder, goes.Before = "host/apply", func(*journal.Journal) error { t.Error("the journal is changed without the Lease"); return nil }
+				_, _, err := goes.Run(t.Context(), plans.Command{Direction: plans.Move})
+				if held := (records.ErrLeaseTaken{}); !errors.As(err, &held) || !held.Keeps {
+					t.Errorf("a command that goes on gets %v", err)
+				}
+				close(stop)
+				if err := <-over; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

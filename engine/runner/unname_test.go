@@ -164,7 +164,7 @@ func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	if there := left(t, at); !slices.Equal(there, []string{"mall", "theirs"}) {
 		t.Errorf("%s: there are %v, expected what others have", name, there)
 	}
-	if holder, err := c.Store.Holder(t.Context(), c.Now); holder != "" || err != nil {
+	if holder, _, err := c.Store.Holder(t.Context(), c.Now); holder != "" || err != nil {
 		t.Errorf("%s: the Lease is kept by %q, %v", name, holder, err)
 	}
 }

@@ -32,7 +32,7 @@ func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 			s.restarted(on, pod)
 			s.found(s.source, s.destination)
 		}
-		run(t, s.args("resume")...).expect(t, failed, "is being carried out by")
+		run(t, s.args("resume")...).expect(t, failed, "are kept by", "end that command with Ctrl-C first")
 		keeper.signal(syscall.SIGINT)
 		keeper.end().expect(t, done)
 
@@ -58,7 +58,7 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 		keeper.until("answered on both sides")
 		s.restarted(s.destination, "web-1")
 		s.found(s.source, s.destination)
-		run(t, s.args("names", "--remove", "--yes")...).expect(t, failed, "is being carried out by")
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, failed, "are kept by", "end that command with Ctrl-C first")
 		keeper.signal(syscall.SIGINT)
 		keeper.end().expect(t, done)
 
