@@ -73,6 +73,7 @@ func TestUnshare(t *testing.T) {
 	nameless := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }
 	elsewhere := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" }
 	kept := []client.Object{mediaVolume("mall", "new"), mediaIn("mall", "new")}
+	lost := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }
 	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
 		return row{name: name, plan: sharing, moment: at(plans.Unshare), world: world, there: there, want: want, reason: reason}
 	}
@@ -93,6 +94,11 @@ func TestUnshare(t *testing.T) {
 		sees("waits for a new claim while the volume is that of the old one", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{kept[0], mediaIn("mall", "again", unbound)}, plans.During, "waiting for it to be bound to volume pv-1"),
 		sees("goes on with a new claim that is bound", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "again"), mediaIn("mall", "again")}, plans.Before, "source: delete claim media"),
 		sees("goes on with a claim that has another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "again", elsewhere)}, plans.Before, "source: delete claim media"),
+		sees("not the claim if the other object is another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "new", otherDisk), mediaIn("mall", "new")}, plans.Conflict, "means another disk on each side"),
+		sees("not the claim while the other object is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "new", deleting), mediaIn("mall", "new")}, plans.Conflict, "volume pv-1 on the source is the only other object for its disk"),
+		sees("not the claim if the other object is gone", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaIn("mall", "new", lost)}, plans.Conflict, "recreate the volume for the same disk and claim"),
+		sees("goes on if the former disk has no other object", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaIn("mall", "again", elsewhere)}, plans.Before, "source: delete claim media"),
+		sees("and keeps the last object of that disk", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{mediaIn("mall", "again", elsewhere)}, plans.Before, "its reclaim policy stays Retain"),
 		sees("does not give up the last claim", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept[:1], plans.Conflict, "is gone"),
 		sees("does not give up a claim while the other one is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "is being deleted by another writer"),
 	})
