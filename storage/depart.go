@@ -150,16 +150,11 @@ func (v mover) outgrown(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if made == nil {
 		return plans.Done(), nil // otherObject stops there
 	}
-	if was, is := attributesOf(made), attributesOf(claim); was != is {
+	if was, is := ptr.Deref(made.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Spec.VolumeAttributesClassName, ""); was != is {
 		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s was made with VolumeAttributesClass %q, and that of %s has VolumeAttributesClass %q by now; delete the first, which no pod needs yet: it is recreated",
 			there.Name, v.Plan.On(m.To()), was, v.Plan.On(m.From), is)), nil
 	}
 	return plans.Done(), nil
-}
-
-// attributesOf returns the VolumeAttributesClass of a claim, or "" if it has none.
-func attributesOf(claim *corev1.PersistentVolumeClaim) string {
-	return ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
 }
 
 // otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -78,12 +79,9 @@ func (v mover) alike(ctx context.Context, m plans.StepContext, vol plans.Volume)
 		return plans.Done(), err
 	}
 	was, err := v.saved(ctx, m.To(), vol)
-	if err != nil || was == nil {
+	is, err2 := v.saved(ctx, m.From, vol)
+	if err = errors.Join(err, err2); err != nil || was == nil || is == nil {
 		return plans.Done(), err // reserve stops there
-	}
-	is, err := v.saved(ctx, m.From, vol)
-	if err != nil || is == nil {
-		return plans.Done(), err
 	}
 	next := made.DeepCopy()
 	next.Labels, next.Annotations = since(was.Labels, is.Labels, made.Labels), since(was.Annotations, is.Annotations, made.Annotations)

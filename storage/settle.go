@@ -84,8 +84,8 @@ func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 
 // dropVolume deletes a volume object that is Retain, while another object for the same disk is kept.
 func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
-	if stop := outlived(m, old, kept); stop != nil {
-		return *stop, nil
+	if s := outlived(m, old, kept); s.Standing != plans.After {
+		return s, nil
 	}
 	switch {
 	case old.DeletionTimestamp != nil:
@@ -105,17 +105,14 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 }
 
 // outlived stops where the disk of a volume object that is given up has no other object that stays.
-func outlived(m plans.StepContext, old, kept *corev1.PersistentVolume) *plans.Observation {
-	var stop plans.Observation
+func outlived(m plans.StepContext, old, kept *corev1.PersistentVolume) plans.Observation {
 	switch {
 	case kept == nil || !sameDisk(kept, old):
-		stop = plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name))
+		return plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name))
 	case kept.DeletionTimestamp != nil:
-		stop = plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From))
-	default:
-		return nil
+		return plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From))
 	}
-	return &stop
+	return plans.Done()
 }
 
 func sameDisk(a, b *corev1.PersistentVolume) bool {
