@@ -55,6 +55,7 @@ const (
 	ClaimForeign           ID = "ClaimForeign"
 	ClaimDeleted           ID = "ClaimDeleted"
 	SharedClaimDeleted     ID = "SharedClaimDeleted"
+	SharedClaimResized     ID = "SharedClaimResized"
 	ClaimResized           ID = "ClaimResized"
 	BindingBroken          ID = "BindingBroken"
 	BinderBehind           ID = "BinderBehind"

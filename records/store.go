@@ -1,10 +1,12 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,23 +182,27 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 	if err := plans.RefuseName(p.Name); err != nil { // whichever client made the plan
 		return err
 	}
-	if err := s.cleared(ctx, p, journals); err != nil {
-		return err
+	for n := new(Attempts); ; {
+		if err := s.cleared(ctx, p, journals); err != nil {
+			return err
+		}
+		if err := s.putPlan(ctx, p); err != nil {
+			return err
+		}
+		have, err := s.Plan(ctx)
+		if err != nil || have.ID == p.ID && have.Hash == p.Hash {
+			return err
+		}
+		if why := s.Needed(ctx, have); why != nil {
+			return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
+		}
+		if err := s.forget(ctx, have, journals); err != nil {
+			return err
+		}
+		if !n.Again(ctx) {
+			return cmp.Or(ctx.Err(), fmt.Errorf("ConfigMap %s of an ended plan is there again after every deletion: find out what puts it back, or give this plan another --name", s.planMap()))
+		}
 	}
-	if err := s.putPlan(ctx, p); err != nil {
-		return err
-	}
-	have, err := s.Plan(ctx)
-	if err != nil || have.ID == p.ID && have.Hash == p.Hash {
-		return err
-	}
-	if why := s.Needed(ctx, have); why != nil {
-		return fmt.Errorf("namespace %s has another plan named %s (%s), %w: finish it, or give this one another --name", s.name.Namespace, s.name.Name, have.ID, why)
-	}
-	if err := s.forget(ctx, have, journals); err != nil {
-		return err
-	}
-	return s.create(ctx, p, journals)
 }
 
 // JournalOrNew reads the journal, or returns that of a plan that was never begun: a detached plan has no
@@ -345,8 +351,20 @@ func (s *Store) isOf(cm *corev1.ConfigMap, p *plans.Plan) bool {
 	return err == nil
 }
 
+// remove deletes an object in the version that was read. One that is kept by finalizers is an error: nothing else is
+// deleted, or stored in its place, before it is gone.
 func (s *Store) remove(ctx context.Context, cm *corev1.ConfigMap) error {
-	return writes.IgnoreAnswers(writes.Delete(ctx, s.home, cm))
+	if err := writes.IgnoreAnswers(writes.Delete(ctx, s.home, cm)); err != nil {
+		return err
+	}
+	var left corev1.ConfigMap
+	if err := s.home.Get(ctx, client.ObjectKeyFromObject(cm), &left); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if left.DeletionTimestamp != nil {
+		return fmt.Errorf("ConfigMap %s/%s is being deleted, and its finalizers %s keep it: let what set them remove them, and run the command again", cm.Namespace, cm.Name, strings.Join(left.Finalizers, ", "))
+	}
+	return nil
 }
 
 func (s *Store) meta(name types.NamespacedName) metav1.ObjectMeta {

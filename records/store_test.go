@@ -1,15 +1,20 @@
 package records
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -92,6 +97,74 @@ func TestOnlyAnEndedPlanMakesRoomForAnotherOfItsName(t *testing.T) {
 			t.Errorf("%s: the new plan's journal is %+v, %v", c.name, j, err)
 		}
 	}
+}
+
+// The record of an ended plan that finalizers keep is not deleted again and again. It stays as a whole, so that the next
+// attempt says the same.
+func TestARecordThatFinalizersKeepIsNamed(t *testing.T) {
+	deletions := 0
+	store, old, next := ended(t, fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		deletions++
+		return c.Delete(ctx, o, opts...)
+	}}).Build())
+	var cm corev1.ConfigMap
+	if err := store.home.Get(t.Context(), store.planMap(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Finalizers = []string{"example.com/audit"}
+	if err := store.home.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	for n, create := range []func() error{
+		func() error { return store.Create(t.Context(), next, journal.New(next)) }, func() error { return store.CreatePlan(t.Context(), next) },
+		func() error { return store.Create(t.Context(), next, journal.New(next)) },
+	} {
+		if err := create(); err == nil || !strings.Contains(err.Error(), "ConfigMap mall/stsmigrate-web is being deleted, and its finalizers example.com/audit keep it") || deletions != n+1 {
+			t.Errorf("%d deletions, then: %v", deletions, err)
+		}
+	}
+	if _, _, err := store.Journal(t.Context(), old); err != nil {
+		t.Error(err)
+	}
+}
+
+// What another writer puts back is deleted more and more slowly, and not for ever.
+func TestARecordThatIsPutBackIsNotDeletedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deletions := 0
+		store, _, next := ended(t, fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			if deletions++; deletions > 100 {
+				return errors.New("that is enough")
+			}
+			return nil
+		}}).Build())
+		if err := store.CreatePlan(t.Context(), next); err == nil || !strings.Contains(err.Error(), "is there again after every deletion") || deletions > 13 {
+			t.Errorf("%d deletions, then: %v", deletions, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		deletions = 0
+		if err := store.CreatePlan(ctx, next); !errors.Is(err, context.DeadlineExceeded) || deletions > 10 {
+			t.Errorf("%d deletions in five seconds, then: %v", deletions, err)
+		}
+	})
+}
+
+// ended returns the store of a plan that has ended, that plan, and another one of its name.
+func ended(t *testing.T, home client.Client) (store *Store, old, next *plans.Plan) {
+	t.Helper()
+	store, old, next = NewStore(home, "mall", "web"), planstest.Named(t, "abc"), planstest.Named(t, "xyz")
+	if err := store.Create(t.Context(), old, journal.New(old)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Change(t.Context(), old, func(j *journal.Journal) error {
+		j.StartLeg(old, plans.Abort)
+		j.Outcome = plans.Aborted
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return store, old, next
 }
 
 func TestAStoredPlanIsImmutable(t *testing.T) {

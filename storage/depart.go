@@ -134,26 +134,27 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 }
 
 // outgrown stops where the claim that leaves got another size or VolumeAttributesClass after a claim was prepared like
-// it. The class is that with which the other one was made: its cluster may not keep classes.
+// it. What counts is with what the other one was made: its cluster may keep no classes, and may round sizes up. One that
+// is smaller than the claim that leaves was made before, whatever is saved by now.
 func (v mover) outgrown(ctx context.Context, m plans.StepContext, vol plans.Volume, there, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	if !equality.Semantic.DeepEqual(there.Spec.Resources, claim.Spec.Resources) {
-		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
-			there.Name, v.Plan.On(m.To()), there.Spec.Resources.Requests.Storage(), v.Plan.On(m.From), claim.Spec.Resources.Requests.Storage())), nil
-	}
 	made, err := v.saved(ctx, m.To(), vol)
-	if err != nil || made == nil {
-		return plans.Done(), err // otherObject stops there
+	if err != nil {
+		return plans.Observation{}, err
 	}
-	if was, is := attributesOf(made), attributesOf(claim); was != is {
+	got, asked := there.Spec.Resources, claim.Spec.Resources
+	rounded := made != nil && equality.Semantic.DeepEqual(made.Spec.Resources, asked) && got.Requests.Storage().Cmp(*asked.Requests.Storage()) > 0
+	if !rounded && !equality.Semantic.DeepEqual(got, asked) {
+		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
+			there.Name, v.Plan.On(m.To()), got.Requests.Storage(), v.Plan.On(m.From), asked.Requests.Storage())), nil
+	}
+	if made == nil {
+		return plans.Done(), nil // otherObject stops there
+	}
+	if was, is := ptr.Deref(made.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Spec.VolumeAttributesClassName, ""); was != is {
 		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s was made with VolumeAttributesClass %q, and that of %s has VolumeAttributesClass %q by now; delete the first, which no pod needs yet: it is recreated",
 			there.Name, v.Plan.On(m.To()), was, v.Plan.On(m.From), is)), nil
 	}
 	return plans.Done(), nil
-}
-
-// attributesOf returns the VolumeAttributesClass of a claim, or "" if it has none.
-func attributesOf(claim *corev1.PersistentVolumeClaim) string {
-	return ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
 }
 
 // otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -69,20 +70,18 @@ func (v mover) current(ctx context.Context, m plans.StepContext, vol plans.Volum
 }
 
 // alike gives a claim that was prepared the labels and annotations that the claim that leaves got later. What became of
-// these is the difference between the two saved claims, so it comes BEFORE the new one is saved on this side too
-// (learn). What others wrote to the prepared claim stays. Its size and its class are not changed: inTheWay stops there.
+// these is the difference between the two saved claims, so the new one is saved on this side too right AFTER it (learn).
+// It is tried once: admission may take a label off again. What others wrote to the prepared claim stays. Its size and its
+// class are not changed: inTheWay stops there.
 func (v mover) alike(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	made, err := v.claimOf(ctx, m.To(), vol)
 	if err != nil || made == nil {
 		return plans.Done(), err
 	}
 	was, err := v.saved(ctx, m.To(), vol)
-	if err != nil || was == nil {
+	is, err2 := v.saved(ctx, m.From, vol)
+	if err = errors.Join(err, err2); err != nil || was == nil || is == nil {
 		return plans.Done(), err // reserve stops there
-	}
-	is, err := v.saved(ctx, m.From, vol)
-	if err != nil || is == nil {
-		return plans.Done(), err
 	}
 	next := made.DeepCopy()
 	next.Labels, next.Annotations = since(was.Labels, is.Labels, made.Labels), since(was.Annotations, is.Annotations, made.Annotations)
@@ -92,9 +91,22 @@ func (v mover) alike(ctx context.Context, m plans.StepContext, vol plans.Volume)
 	if why := m.Stamp.Barred(made); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", made.Name, why)), nil
 	}
+	pv, err := v.volumeOf(ctx, m.To(), vol.Name)
+	if err != nil || pv == nil {
+		return plans.Done(), err
+	}
+	learned, err := v.learn(ctx, m, vol, pv)
+	if err != nil || learned.Standing != plans.Before {
+		return learned, err
+	}
 	m.Stamp.Put(next)
-	return plans.Write(fmt.Sprintf("%s: claim %s gets the labels and annotations that changed on the %s", m.To(), made.Name, m.From),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], made, next) }), nil
+	return plans.Write(fmt.Sprintf("%s: claim %s gets the labels and annotations that changed on the %s", m.To(), made.Name, m.From), plans.Undo{},
+		func(ctx context.Context) error {
+			if err := writes.Change(ctx, v.On[m.To()], made, next); err != nil {
+				return err
+			}
+			return learned.Write(ctx)
+		}), nil
 }
 
 // saved returns the claim that is saved on the volume of a side, or nil if there is none.

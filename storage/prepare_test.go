@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -80,6 +83,11 @@ func TestNoOrdinalLeavesForAClaimThatIsNotReadyForIt(t *testing.T) {
 	of := func(class string) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &class }
 	}
+	savedAs := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolume {
+		pv := volume("mall", "new", isBound)
+		pv.Annotations[plans.ClaimAnnotation], _ = Manifest(claimIn("shop", "old", changes...))
+		return pv
+	}
 	leaves := func(name string, claim *corev1.PersistentVolumeClaim, want plans.Standing, reason string, there ...client.Object) row {
 		return row{name: name, plan: apart, moment: at(plans.Shrink, early), world: []client.Object{claim, volume("shop", "old", isBound)}, there: there, want: want, reason: reason}
 	}
@@ -88,6 +96,9 @@ func TestNoOrdinalLeavesForAClaimThatIsNotReadyForIt(t *testing.T) {
 		leaves("it is prepared", claimIn("shop", "old"), plans.After, "", prepared...),
 		leaves("a pod mounts it already", claimIn("shop", "old"), plans.During, "is mounted by pod batch", append(prepared, mounting(pod("batch", "b", "data-web-4")))...),
 		leaves("the claim that leaves was expanded since", claimIn("shop", "old", larger), plans.Conflict, "requests 2Gi by now", prepared...),
+		leaves("and saved since", claimIn("shop", "old", larger), plans.Conflict, "requests 2Gi by now", prepared[0], savedAs(larger)),
+		leaves("the other cluster rounds sizes up", claimIn("shop", "old"), plans.After, "", claimIn("mall", "new", ours, larger), savedAs()),
+		leaves("an expansion was taken back since", claimIn("shop", "old"), plans.Conflict, "requests 2Gi, and that of", claimIn("mall", "new", ours, larger), savedAs(larger)),
 		leaves("it got another VolumeAttributesClass since", claimIn("shop", "old", of("gold")), plans.Conflict, `VolumeAttributesClass "gold" by now`, prepared...),
 	}, departing)
 }
@@ -254,6 +265,53 @@ func TestAPreparedClaimGetsTheLabelsThatCameSince(t *testing.T) {
 	}
 	if made := claimOn(t, p, on[plans.Destination], plans.Destination); made.Labels["owner"] != "b" {
 		t.Errorf("a later process has stamped the claim, and its labels became %v", made.Labels)
+	}
+}
+
+// Admission of the other cluster may change what is created there, and change it back for ever: that is no reason to write
+// it again, or to stop.
+func TestWhatTheOtherClusterAdmitsIsNotArguedWith(t *testing.T) {
+	admit := func(c client.Client, made *corev1.PersistentVolumeClaim) error {
+		delete(made.Labels, "owner")
+		made.Spec.Resources.Requests = sized("2Gi")
+		return c.Update(t.Context(), made)
+	}
+	p, m, fails := apart(), at(plans.Reserve, early), false // the saved claim is not written
+	on := map[plans.Side]client.Client{
+		plans.Source: fake.NewClientBuilder().WithObjects(claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) { c.Spec.Resources.Requests = sized("1500Mi") }), volume("shop", "old", isBound)).Build(),
+		plans.Destination: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if fails && o.GetName() == "pv-1" {
+					return errors.New("the process died")
+				}
+				if err := c.Patch(ctx, o, patch, opts...); err != nil || o.GetName() == "pv-1" {
+					return err
+				}
+				return admit(c, claimOn(t, p, c, plans.Destination))
+			},
+		}).Build(),
+	}
+	playPreparation(t, p, on, m)
+	c := claimOn(t, p, on[plans.Source], plans.Source)
+	c.Labels = map[string]string{"owner": "b", "team": "b"}
+	if err := errors.Join(admit(on[plans.Destination], claimOn(t, p, on[plans.Destination], plans.Destination)), on[plans.Source].Update(t.Context(), c)); err != nil {
+		t.Fatal(err)
+	}
+	for n, fault := range []bool{false, true, false} { // the claim that leaves is saved, and the other one is tried until that is saved too
+		fails = fault
+		s, err := Prepare(p, on)(t.Context(), m)
+		if err != nil || s.Standing != plans.Before || strings.Contains(s.Reason, "gets the labels") != (n > 0) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if err := s.Write(t.Context()); (err != nil) != fault {
+			t.Fatal(err)
+		}
+	}
+	if wrote := playPreparation(t, p, on, m); len(wrote) > 0 {
+		t.Errorf("nothing has changed, and it wrote %q", wrote)
+	}
+	if made := claimOn(t, p, on[plans.Destination], plans.Destination); made.Labels["team"] != "b" || made.Labels["owner"] != "" {
+		t.Errorf("its labels are %v", made.Labels)
 	}
 }
 

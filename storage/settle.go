@@ -84,12 +84,10 @@ func (v mover) forget(ctx context.Context, m plans.StepContext, claim *corev1.Pe
 
 // dropVolume deletes a volume object that is Retain, while another object for the same disk is kept.
 func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
-	if kept == nil || !sameDisk(kept, old) {
-		return plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name)), nil
+	if s := outlived(m, old, kept); s.Standing != plans.After {
+		return s, nil
 	}
 	switch {
-	case kept.DeletionTimestamp != nil:
-		return plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From)), nil
 	case old.DeletionTimestamp != nil:
 		return plans.Wait(reasons.VolumeTerminating, fmt.Sprintf("volume %s on the %s is being deleted (finalizers %s)", old.Name, m.From, strings.Join(old.Finalizers, ", "))), nil
 	case old.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
@@ -104,6 +102,17 @@ func (v mover) dropVolume(ctx context.Context, m plans.StepContext, old, kept *c
 	}
 	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
 		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], old) }), nil
+}
+
+// outlived stops where the disk of a volume object that is given up has no other object that stays.
+func outlived(m plans.StepContext, old, kept *corev1.PersistentVolume) plans.Observation {
+	switch {
+	case kept == nil || !sameDisk(kept, old):
+		return plans.Stop(reasons.OtherDisk, fmt.Sprintf("volume %s means another disk on each side; nothing is deleted", old.Name))
+	case kept.DeletionTimestamp != nil:
+		return plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s on the %s is being deleted by another writer, and volume %s on the %s is the only other object for its disk; nothing is deleted", kept.Name, m.To(), old.Name, m.From))
+	}
+	return plans.Done()
 }
 
 func sameDisk(a, b *corev1.PersistentVolume) bool {

@@ -2,9 +2,11 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -89,20 +91,21 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
 		lost, err := v.volumeOf(ctx, m.From, name[m.From])
-		if err != nil {
+		kept, err2 := v.volumeOf(clusters.Live(ctx), m.To(), name[m.To()]) // the last look before the other claim goes (S4)
+		if err = errors.Join(err, err2); err != nil {
 			return plans.Observation{}, err
 		}
-		kept, observed, err := v.lasts(ctx, m, s.Claim, name[m.To()])
+		claim, observed, err := v.lasts(ctx, m, s.Claim, name[m.To()], kept)
 		if err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
-		if observed, err := v.giveUp(ctx, m, s, lost, name[m.To()]); err != nil || observed.Standing != plans.After {
+		if observed, err := v.giveUp(ctx, m, s, lost, kept, claim); err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
-		if observed, err := v.unmarkClaim(ctx, m, kept); err != nil || observed.Standing != plans.After {
+		if observed, err := v.unmarkClaim(ctx, m, claim); err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
-		return v.restore(ctx, m, kept)
+		return v.restore(ctx, m, claim)
 	})
 	if err != nil || s.Standing != plans.After {
 		return s, err
@@ -113,7 +116,7 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 // lasts returns the claim of the side that keeps a shared volume. BEFORE the other side's claim is given up it must be one
 // that stays, and be bound to the volume: with the policy Delete, the disk would go with the last claim (S4). A claim that
 // was deleted does not come back by itself; one that the user creates in its place is not stamped, and counts like it (L6).
-func (v mover) lasts(ctx context.Context, m plans.StepContext, name, volume string) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
+func (v mover) lasts(ctx context.Context, m plans.StepContext, name, volume string, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
 	to := v.Plan.On(m.To())
 	kept, err := v.Claim(ctx, m.To(), name)
 	switch {
@@ -125,35 +128,59 @@ func (v mover) lasts(ctx context.Context, m plans.StepContext, name, volume stri
 		return nil, plans.Stop(reasons.SharedClaimDeleted, fmt.Sprintf("claim %s of %s is being deleted by another writer, which cannot be undone; its volume stays at Retain: delete the pods that mount it, recreate it for volume %s, and `resume`", name, to, volume)), nil
 	case kept.Spec.VolumeName != "" && kept.Spec.VolumeName != volume: // the user has replaced the disk
 		return kept, plans.Done(), nil
-	}
-	pv, err := v.volumeOf(ctx, m.To(), volume)
-	if err != nil {
-		return nil, plans.Observation{}, err
-	}
-	if kept.Spec.VolumeName == "" || pv != nil && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != kept.UID) {
+	case kept.Spec.VolumeName == "" || pv != nil && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != kept.UID):
 		return nil, plans.Wait(reasons.ClaimNotBound, fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", name, to, kept.Status.Phase, volume)), nil
+	case pv == nil:
+		return nil, plans.Stop(reasons.VolumeDeleted, fmt.Sprintf("volume %s of claim %s of %s is gone, and the other side gives up nothing more of its disk; recreate the volume for the same disk and claim, and `resume`", volume, name, to)), nil
 	}
 	return kept, plans.Done(), nil
 }
 
-// giveUp deletes the claim and then the volume object of the side that releases the ordinals.
-func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost *corev1.PersistentVolume, keptName string) (plans.Observation, error) {
+// giveUp deletes the claim and then the volume object of the side that releases the ordinals. BEFORE the claim goes, the
+// volume that is kept must be an object for the same disk, and one that stays: a deletion cannot be undone.
+func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost, kept *corev1.PersistentVolume, last *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	claim, err := v.Claim(ctx, m.From, s.Claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	ours := lost != nil && m.Stamp.Mine(lost)
-	if claim != nil && (m.Stamp.Mine(claim) || ours && lost.Spec.ClaimRef != nil && lost.Spec.ClaimRef.UID == claim.UID) {
-		return v.dropClaim(ctx, m, claim)
+	dropped := claim != nil && (m.Stamp.Mine(claim) || ours && lost.Spec.ClaimRef != nil && lost.Spec.ClaimRef.UID == claim.UID)
+	if (ours || dropped) && lost != nil && kept != nil {
+		if s := v.inherits(m, claim, last, lost, kept); s.Standing != plans.After {
+			return s, nil
+		}
 	}
-	if !ours {
+	switch {
+	case dropped:
+		return v.dropClaim(ctx, m, claim)
+	case !ours || kept == nil: // the user has replaced the disk (lasts): abandoned leaves the last object for the former one
 		return plans.Done(), nil
 	}
-	kept, err := v.volumeOf(ctx, m.To(), keptName)
-	if err != nil {
-		return plans.Observation{}, err
-	}
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)
+}
+
+// inherits requires that a disk that is given up has another object that stays, and carries its size to that if it was
+// expanded. BEFORE that the kept claim must request as much. Its request is the user's to raise, because its cluster then
+// expands file systems that are mounted; a claim without a class cannot be expanded. A larger request alone tells nothing:
+// admission may have rounded it up.
+func (v mover) inherits(m plans.StepContext, claim, last *corev1.PersistentVolumeClaim, lost, kept *corev1.PersistentVolume) plans.Observation {
+	if s := outlived(m, lost, kept); s.Standing != plans.After {
+		return s
+	}
+	switch why := m.Stamp.Barred(kept); {
+	case !m.Stamp.Mine(kept) || last.Spec.VolumeName != kept.Name || lost.Spec.Capacity.Storage().Cmp(*kept.Spec.Capacity.Storage()) <= 0:
+		return plans.Done()
+	case claim != nil && claim.Spec.VolumeName == lost.Name && ptr.Deref(last.Spec.StorageClassName, "") != "" && claim.Spec.Resources.Requests.Storage().Cmp(*last.Spec.Resources.Requests.Storage()) > 0:
+		asked := claim.Spec.Resources.Requests.Storage()
+		return plans.Stop(reasons.SharedClaimResized, fmt.Sprintf("claim %s of %s was expanded to %s, and that of %s, which is kept, requests %s; expand the latter to %s too, and `resume`", claim.Name, v.Plan.On(m.From), asked, v.Plan.On(m.To()), last.Spec.Resources.Requests.Storage(), asked))
+	case why != "":
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", kept.Name, why))
+	}
+	next := kept.DeepCopy()
+	next.Spec.Capacity = lost.Spec.Capacity
+	m.Stamp.Put(next)
+	return plans.Write(fmt.Sprintf("volume %s on the %s: size %s, as on the %s", kept.Name, m.To(), next.Spec.Capacity.Storage(), m.From), plans.Undo{},
+		func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], kept, next) })
 }
 
 // dropClaim deletes a claim that no pod mounts, and that no later process has written. A live read must show its volume

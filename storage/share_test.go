@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -73,6 +74,7 @@ func TestUnshare(t *testing.T) {
 	nameless := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }
 	elsewhere := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" }
 	kept := []client.Object{mediaVolume("mall", "new"), mediaIn("mall", "new")}
+	lost := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }
 	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
 		return row{name: name, plan: sharing, moment: at(plans.Unshare), world: world, there: there, want: want, reason: reason}
 	}
@@ -93,9 +95,65 @@ func TestUnshare(t *testing.T) {
 		sees("waits for a new claim while the volume is that of the old one", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{kept[0], mediaIn("mall", "again", unbound)}, plans.During, "waiting for it to be bound to volume pv-1"),
 		sees("goes on with a new claim that is bound", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "again"), mediaIn("mall", "again")}, plans.Before, "source: delete claim media"),
 		sees("goes on with a claim that has another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "again", elsewhere)}, plans.Before, "source: delete claim media"),
+		sees("not the claim if the other object is another disk", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "new", otherDisk), mediaIn("mall", "new")}, plans.Conflict, "means another disk on each side"),
+		sees("not the claim while the other object is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaVolume("mall", "new", deleting), mediaIn("mall", "new")}, plans.Conflict, "volume pv-1 on the source is the only other object for its disk"),
+		sees("not the claim if the other object is gone", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaIn("mall", "new", lost)}, plans.Conflict, "recreate the volume for the same disk and claim"),
+		sees("goes on if the former disk has no other object", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{mediaIn("mall", "again", elsewhere)}, plans.Before, "source: delete claim media"),
+		sees("and keeps the last object of that disk", []client.Object{mediaVolume("shop", "old", released)}, []client.Object{mediaIn("mall", "again", elsewhere)}, plans.Before, "its reclaim policy stays Retain"),
 		sees("does not give up the last claim", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, kept[:1], plans.Conflict, "is gone"),
 		sees("does not give up a claim while the other one is being deleted", []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, []client.Object{kept[0], mediaIn("mall", "new", deleting)}, plans.Conflict, "is being deleted by another writer"),
 	})
+}
+
+// A disk that is expanded while both sides have it has that size everywhere. The volume object that is left must say so
+// too, and the claim that is left is expanded by the user, before anything tells the old size alone.
+func TestASharedDiskKeepsTheSizeThatItGot(t *testing.T) {
+	asks := func(size, class string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests, c.Spec.StorageClassName = sized(size), &class
+		}
+	}
+	has := func(size string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			pv.Spec.Capacity, pv.Status.Phase = sized(size), corev1.VolumeReleased
+		}
+	}
+	elsewhere := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" }
+	grew := []client.Object{mediaIn("shop", "old", asks("40Gi", "disk")), mediaVolume("shop", "old", has("40Gi"))}
+	there := mediaVolume("mall", "new", has("10Gi"))
+	sees := func(name string, world, there []client.Object, want plans.Standing, reason string) row {
+		return row{name: name, plan: sharing, moment: at(plans.Unshare), world: world, there: there, want: want, reason: reason}
+	}
+	check(t, []row{
+		sees("the user expands the claim first", grew, []client.Object{there, mediaIn("mall", "new", asks("10Gi", "disk"))}, plans.Conflict, "was expanded to 40Gi, and that of mall/web, which is kept, requests 10Gi; expand the latter to 40Gi too"),
+		sees("then the volume gets the size", grew, []client.Object{there, mediaIn("mall", "new", asks("40Gi", "disk"))}, plans.Before, "volume pv-1 on the destination: size 40Gi"),
+		sees("a claim without a class cannot be expanded", grew, []client.Object{there, mediaIn("mall", "new", asks("10Gi", ""))}, plans.Before, "volume pv-1 on the destination: size 40Gi"),
+		sees("the other claim may be gone", grew[1:], []client.Object{there, mediaIn("mall", "new", asks("10Gi", "disk"))}, plans.Before, "volume pv-1 on the destination: size 40Gi"),
+		sees("not behind a later stamp", grew[1:], []client.Object{mediaVolume("mall", "new", has("10Gi"), stampedOn("web-abc/2/1")), mediaIn("mall", "new")}, plans.Conflict, "volume pv-1"),
+		sees("then the claim goes", grew, []client.Object{mediaVolume("mall", "new", has("40Gi")), mediaIn("mall", "new", asks("40Gi", "disk"))}, plans.Before, "delete claim media"),
+		sees("a volume that is larger stays so", []client.Object{mediaVolume("shop", "old", has("10Gi"))}, []client.Object{mediaVolume("mall", "new", has("40Gi")), mediaIn("mall", "new")}, plans.Before, "delete the leftover volume object"),
+		sees("a claim that was rounded up is no obstacle", []client.Object{grew[0], mediaVolume("shop", "old", has("10Gi"))}, []client.Object{there, mediaIn("mall", "new", asks("10Gi", "disk"))}, plans.Before, "delete claim media"),
+		sees("nor is a disk that the user has replaced", grew, []client.Object{there, mediaIn("mall", "again", asks("10Gi", "disk"), elsewhere)}, plans.Before, "delete claim media"),
+	})
+	for _, from := range plans.Sides() {
+		p, m, on := sharing(), at(plans.Unshare), map[plans.Side]client.Client{}
+		m.From = from
+		for side, namespace := range map[plans.Side]string{plans.Source: "shop", plans.Destination: "mall"} {
+			size := map[bool]string{true: "40Gi", false: "10Gi"}[side == from]
+			claim, pv := mediaIn(namespace, "u", asks(size, "")), mediaVolume(namespace, "u", has(size))
+			if side == plans.Destination {
+				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, plans.StampAnnotation, "web-abc/1/20")
+			}
+			on[side] = fake.NewClientBuilder().WithObjects(claim, pv).Build()
+		}
+		if s := carry(t, p, on, m, 9); s.Standing != plans.After {
+			t.Errorf("the %s keeps it: %s (%s)", m.To(), s.Standing, s.Reason)
+		}
+		pv := theVolume(t, on[m.To()])
+		if got := pv.Spec.Capacity.Storage().String(); got != "40Gi" || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			t.Errorf("the disk has 40Gi, and the volume that the %s keeps has %s and %s", m.To(), got, pv.Spec.PersistentVolumeReclaimPolicy)
+		}
+	}
 }
 
 // A migration that is carried out keeps a list of the pods that concern it. The pods of other workloads that mount a

@@ -157,9 +157,11 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 		case !b.plan.OneCluster():
 			// Reserve and Claim may have written while the wave was still up, and a claim that is gone does not tell
 			// who deleted it: no object proves that the pods have ended
+		case !b.promised(t, s):
+			// a claim with the mark of the plan proves nothing while its volume names the other one: anybody can copy a mark
 		case claim != nil && b.mine(claim):
 			j.Done = max(j.Done, b.step(j, plans.Reserve))
-		case b.promised(t, s):
+		default:
 			j.Done = max(j.Done, b.step(j, plans.Release))
 		}
 	}

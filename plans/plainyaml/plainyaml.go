@@ -25,7 +25,7 @@ var ErrDocuments = errors.New("it has more than one YAML document: keep only the
 // ToJSON returns a document as JSON. It refuses a key that is there twice, aliases that stand for too much, and a second
 // document.
 func ToJSON(document []byte) ([]byte, error) {
-	if bytes.Contains(document, []byte("\n---")) && further(document) {
+	if further(document) {
 		return nil, ErrDocuments
 	}
 	if bytes.IndexByte(document, '*') >= 0 && bytes.IndexByte(document, '&') >= 0 { // an alias needs both

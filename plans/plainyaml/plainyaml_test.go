@@ -18,6 +18,7 @@ func TestADocumentIsReadAsItStands(t *testing.T) {
 		"a: &x 1\nb: &y [*x]\nc: [*y]\n": `{"a":1,"b":[1],"c":[[1]]}`,
 		"":                               "null",
 		"---\na: 1\n---\n# no more\n":    `{"a":1}`,
+		"a: '...'\n... # no more\n":      `{"a":"..."}`,
 		"a: |\n  x\n  ---\n  y\nb: 2":    `{"a":"x\n---\ny\n","b":2}`,
 	} {
 		if got, err := ToJSON([]byte(text)); err != nil || string(got) != want {
@@ -32,6 +33,9 @@ func TestWhatIsRefused(t *testing.T) {
 		"a: &x {b: {*x }}":  "write out what is meant",
 		"a: 1\n---\nb: 2\n": "more than one YAML document",
 		"a: 1\n---\n[":      "more than one YAML document",
+		"a: 1\n...\nb: 2\n": "more than one YAML document",
+		"a: 1\r---\rb: 2\r": "more than one YAML document",
+		"{a: 1}\n{b: 2}\n":  "more than one YAML document",
 		"a: 1\na: 2\n":      "already set",
 		"a: [\n":            "did not find",
 		"a: '&*\n":          "found unexpected end of stream",

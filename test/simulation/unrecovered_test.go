@@ -192,8 +192,8 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 	}
 }
 
-// A claim that is gone or is being deleted does not tell who deleted it, and a claim without the mark of the plan was
-// made by somebody else. Neither proves that the pod of the ordinal has ended, so its end is still to be proven.
+// A claim that is gone or is being deleted does not tell who deleted it. A claim without the mark of the plan was made by
+// somebody else, and so may be one with it, as long as the volume names that of the source. None of them proves that the pod of the ordinal has ended, so its end is still to be proven.
 func TestAClaimThatAnotherWriterTouchedProvesNoEndOfAPod(t *testing.T) {
 	t.Parallel()
 	source := key{"PersistentVolumeClaim", blue, "data-web-1"}
@@ -201,13 +201,11 @@ func TestAClaimThatAnotherWriterTouchedProvesNoEndOfAPod(t *testing.T) {
 		mode plans.Mode
 		do   func(*world)
 	}{
-		"it is gone":       {plans.Reimport, func(w *world) { w.on[plans.Source].remove(source) }},
-		"it is on its way": {plans.Reimport, func(w *world) { edits(w, plans.Source, blue, "data-web-1", ends) }},
-		"one without a mark is in its place": {plans.Rebind, func(w *world) {
-			stray := &corev1.PersistentVolumeClaim{Spec: *w.on[plans.Source].objects[source].(*corev1.PersistentVolumeClaim).Spec.DeepCopy()}
-			stray.Namespace, stray.Name = green, "data-web-1"
-			must(w.on[plans.Destination].Create(context.TODO(), stray))
-		}},
+		"it is gone":                         {plans.Reimport, func(w *world) { w.on[plans.Source].remove(source) }},
+		"it is on its way":                   {plans.Reimport, func(w *world) { edits(w, plans.Source, blue, "data-web-1", ends) }},
+		"one without a mark is in its place": {plans.Rebind, func(w *world) { w.stray("data-web-1", "") }},
+		// whoever may create claims there can copy the mark of the plan
+		"one with a mark, which its volume does not name": {plans.Rebind, func(w *world) { w.stray("data-web-1", w.plan.ID+"/1/1") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,6 +236,34 @@ func TestAClaimThatAnotherWriterTouchedProvesNoEndOfAPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A volume that names the destination's claim proves Release. That all volumes of the wave do so, only a claim proves that
+// the plan has made.
+func TestAClaimWithoutAMarkProvesNoEndOfReserve(t *testing.T) {
+	t.Parallel()
+	for want, mark := range map[string]string{"2/Reserve": "", "2/Claim": "/1/1"} {
+		w := at(t, plans.Rebind, plans.Move, plans.Reserve)
+		if mark != "" {
+			mark = w.plan.ID + mark
+		}
+		w.stray("data-web-2", mark)
+		w.lose(false)
+		w.recovers(t, recovery.Said{})
+		if next, _, _ := w.journal.Next(w.plan); next.ID() != want {
+			t.Errorf("with a claim that is marked %q: the next step is %s, expected %s", mark, next.ID(), want)
+		}
+	}
+}
+
+// stray creates a claim of the destination as somebody else.
+func (w *world) stray(name, mark string) {
+	c := &corev1.PersistentVolumeClaim{}
+	c.Namespace, c.Name = green, name
+	if mark != "" {
+		c.Annotations = map[string]string{plans.StampAnnotation: mark}
+	}
+	must(w.on[plans.Destination].Create(context.TODO(), c))
 }
 
 // ends marks a claim as one that is being deleted.

@@ -63,6 +63,70 @@ func TestAPlanEndsWithASharedClaimThatWasRecreated(t *testing.T) {
 	}
 }
 
+// Another writer deletes the volume object of the side that keeps a shared disk, just before the end. Nothing of the other
+// side is given up before the object is there again, or before a user has put another disk in its place: then the former
+// one keeps its data (S4), and no mark (S15).
+func TestAPlanKeepsTheLastObjectOfASharedDisk(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, replaced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, replaced: %t", mode, replaced), func(t *testing.T) {
+				t.Parallel()
+				sc := threeOrdinals(mode)
+				sc.Shared = true
+				w := newWorld(sc)
+				walk(t, w, plans.Move, nil)
+				s := w.on[plans.Destination]
+				gone, _ := get[*corev1.PersistentVolume](s, "", w.second())
+				got, err := w.process().run(t.Context(), plans.Finalize, func(p engine.Progress) bool {
+					if !w.foreign && p.Step.Op == plans.Retire {
+						w.foreign = true
+						s.remove(keyOf(gone))
+					}
+					return false
+				})
+				if _, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Source], blue, media); err != nil || w.journal.BlockedID != reasons.VolumeDeleted || !ok {
+					t.Fatalf("ended with %q (%v, %s); the source's claim is there: %t", got, err, w.journal.BlockedID, ok)
+				}
+				next := clone(gone)
+				next.UID, next.ResourceVersion = "", ""
+				if replaced {
+					w.replaceMedia(t, next)
+				} else {
+					must(s.Create(w.process().stores[plans.Destination].by(t.Context()), next))
+				}
+				w.rest()
+				walk(t, w, plans.Finalize, nil)
+				w.rest()
+				if marks := w.marked(); len(marks) > 0 || w.disks["/media"].destroyed {
+					t.Errorf("our marks are still on %q, destroyed: %t", marks, w.disks["/media"].destroyed)
+				}
+				if _, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Source], blue, media); ok {
+					t.Errorf("the source still has its claim")
+				}
+				if pv, ok := get[*corev1.PersistentVolume](w.on[plans.Source], "", media); ok != replaced || ok && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+					t.Errorf("the source's volume is %v", pv)
+				}
+			})
+		}
+	}
+}
+
+// replaceMedia gives the shared claim of the destination another disk, with a volume like pv.
+func (w *world) replaceMedia(t *testing.T, pv *corev1.PersistentVolume) {
+	t.Helper()
+	s := w.on[plans.Destination]
+	claim, _ := get[*corev1.PersistentVolumeClaim](s, green, media)
+	s.remove(keyOf(claim))
+	pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.NFS.Path, pv.Spec.ClaimRef.UID = "another", corev1.PersistentVolumeReclaimRetain, "/other", ""
+	w.disks["/other"] = disk{}
+	next := &corev1.PersistentVolumeClaim{Spec: *claim.Spec.DeepCopy()}
+	next.Namespace, next.Name, next.Spec.VolumeName = green, media, "another"
+	plans.Unmark(pv)
+	must(s.Create(t.Context(), pv))
+	must(s.Create(t.Context(), next))
+}
+
 // The claim of an ordinal that another writer deletes at the end of a plan is not waited for once it is gone. The volume
 // keeps the data (S4), and no mark (S15).
 func TestAPlanEndsWithoutTheClaimThatWasDeletedAtItsEnd(t *testing.T) {
