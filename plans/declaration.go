@@ -61,7 +61,7 @@ type Request struct {
 	ID string `json:"id"`
 	// Resume requests only that the plan resumes.
 	Resume bool `json:"resume,omitempty"`
-	// RemoveNames removes the names that a finalized plan has kept. No other field may be set with it.
+	// RemoveNames removes the names that a finalized plan has kept. No other field but SourceGone may be set with it.
 	RemoveNames bool `json:"removeNames,omitempty"`
 	// The other fields are as in Assurance and Limits. SourceGone is the UID of the cluster that the user
 	// declares gone.
@@ -157,7 +157,7 @@ func (a *Request) refuse() error {
 		return errors.New("spec.request.nodeGone is not the name of a node")
 	case a.MaxUnavailable < 0 || a.PauseAfter < 0 || a.UntilOrdinal != nil && *a.UntilOrdinal < 0:
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
-	case a.RemoveNames && *a != (Request{ID: a.ID, RemoveNames: true}):
+	case a.RemoveNames && *a != (Request{ID: a.ID, RemoveNames: true, SourceGone: a.SourceGone}):
 		return errors.New("spec.request: removeNames must be the only field beside id, and the plan must have ended")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -235,5 +236,60 @@ func TestAResumeThatFailsLeavesThePause(t *testing.T) {
 	}
 	if j, _, err := records.NewStore(on, "mall", "web").Journal(t.Context(), p); err != nil || !j.Paused {
 		t.Errorf("the plan is not paused any more: %v", err)
+	}
+}
+
+// Kept names can be taken away after the source's cluster has been switched off (L6).
+func TestKeptNamesAreRemovedWithoutTheSource(t *testing.T) {
+	for _, detached := range []bool{false, true} {
+		on, config := serve(t, []string{"west"})
+		replicas := int32(3)
+		p, err := build.Plan(build.Inputs{
+			Name: "web", ID: "abc", MaxUnavailable: 1,
+			Source:      plans.Ref{Cluster: "uid-of-the-old-cluster", Context: "east", Namespace: "shop", Name: "web"},
+			Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "west", Namespace: "mall", Name: "web"},
+			Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "web"}},
+			Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := journal.New(p)
+		j.StartLeg(p, plans.Finalize)
+		j.Epoch, j.Outcome, j.KeepNames, j.Detached = 2, plans.Finalized, true, detached
+		for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
+			j.Done, j.Begun = s.Seq, s.Seq
+		}
+		store := records.NewStore(on, "mall", p.Name)
+		if err := store.Create(t.Context(), p, j); err != nil {
+			t.Fatal(err)
+		}
+		run := func(args ...string) outcome {
+			return command(t, append([]string{"names", "web", "--remove", "--yes", "-n", "mall", "--context", "west", "--kubeconfig", config}, args...)...)
+		}
+		if got := run("--source-gone", "another"); got.code != exitError || !strings.Contains(got.errOut, "is in the cluster uid-of-the-old-cluster") {
+			t.Errorf("detached %t, the UID of another cluster: %+v", detached, got)
+		}
+		if got := run(); !detached && (got.code != exitError || !strings.Contains(got.errOut, "east")) {
+			t.Errorf("without the word: %+v", got)
+		}
+		got := run("--source-gone", "uid-of-the-old-cluster")
+		now, _, err := store.Journal(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.code != 0 || !detached && now.KeepNames {
+			t.Errorf("detached %t: %+v; names kept: %t", detached, got, now.KeepNames)
+		}
+		if !detached {
+			continue
+		}
+		d, err := store.Declared(t.Context())
+		if err != nil || d == nil {
+			t.Fatal(d, err)
+		}
+		if asked := requests.Read(p, now, d.Spec); !asked.RemoveNames || !asked.Assurance.SourceGone {
+			t.Errorf("the orchestrator is asked for %+v", asked)
+		}
 	}
 }

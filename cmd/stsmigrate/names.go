@@ -50,17 +50,18 @@ lets the nodes of either side be drained: the unit goes to the side that needs i
 			if remove {
 				return a.removeNames(cmd.Context(), t)
 			}
-			if err := t.Connected(); err != nil {
-				return err
-			}
 			if watch {
 				return a.keepNames(cmd.Context(), t)
+			}
+			if err := t.Connected(); err != nil {
+				return err
 			}
 			return a.print(preview.NamesOf(t.Plan), func() string { return preview.RenderNames(t.Plan) })
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep the names answered until interrupted")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take away the names that finalize kept")
+	a.sourceGoneFlag(cmd)
 	a.outputFlag(cmd)
 	a.dryRunFlag(cmd, "none", "client")
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
@@ -81,10 +82,8 @@ func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
 		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.Plan.Name)
 		return nil
 	}
-	if !j.Detached {
-		if err := t.Connected(); err != nil {
-			return err
-		}
+	if err := a.reaches(t, j); err != nil {
+		return err
 	}
 	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.Plan.Name, t.Plan.Destination)); err != nil {
 		return err
@@ -100,7 +99,7 @@ func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
 func (a *app) askToRemoveNames(ctx context.Context, t *reach.Target) error {
 	err := t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.KeepNames = j.Leg.Direction, false
-		d.Request = &plans.Request{ID: rand.String(8), RemoveNames: true}
+		d.Request = &plans.Request{ID: rand.String(8), RemoveNames: true, SourceGone: a.sourceGone}
 		return nil
 	})
 	if err != nil {
@@ -120,6 +119,11 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 		return fmt.Errorf("plan %s leaves names alone (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
 	case !j.KeepNames && (j.Ended() || j.Leg.Direction == plans.Finalize) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.Plan.Name)
+	}
+	here := *j
+	here.Detached = false // this process needs both clusters, also of a plan that an orchestrator carries out
+	if err := a.reaches(t, &here); err != nil {
+		return err
 	}
 	if len(t.Plan.Directories()) > 0 {
 		fmt.Fprint(a.Out, preview.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")

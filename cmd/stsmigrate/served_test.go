@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,7 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 			"namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"), "configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
 			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
+			"services": corev1.SchemeGroupVersion.WithKind("Service"), "endpointslices": discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 			"statefulsetmigrations": records.DeclarationKind(),
 			"statefulsetslices":     v1alpha1.Kind(), "controllerrevisions": appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
@@ -120,13 +121,18 @@ func (a *app) toTurn(ctx context.Context, t *reach.Target) (*journal.Journal, er
 	if err != nil {
 		return nil, err
 	}
-	if a.word.SourceGone || j.Assurances.SourceGone {
-		return j, a.without(t, j)
+	return j, a.reaches(t, j)
+}
+
+// reaches returns an error if this process does not reach a cluster that it needs.
+func (a *app) reaches(t *reach.Target, j *journal.Journal) error {
+	switch {
+	case a.word.SourceGone || j.Assurances.SourceGone:
+		return a.without(t, j)
+	case j.Detached:
+		return nil
 	}
-	if !j.Detached {
-		err = t.Connected()
-	}
-	return j, err
+	return t.Connected()
 }
 
 // without lets the plan continue without its source's cluster. It returns an error if that cluster responds,
@@ -143,6 +149,20 @@ func (a *app) without(t *reach.Target, j *journal.Journal) error {
 	}
 	t.On = t.On.Gone()
 	return nil
+}
+
+// sourceGoneFlag adds the flag with which the user vouches that the source's cluster does not exist any more.
+func (a *app) sourceGoneFlag(cmd *cobra.Command) {
+	var cluster string
+	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
+	first := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
+		if first == nil {
+			return nil
+		}
+		return first(cmd, args)
+	}
 }
 
 // wordFlags adds the flags with which the user vouches for something when a plan continues.

@@ -39,10 +39,10 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 	}
 	out.By = d.Requesters(changedFields(observed, j.Observed)...)
 	if d.Request != nil && d.Request.RemoveNames && d.Request.ID != j.Observed.Request {
-		if err := KeepsNames(p, j); err != nil {
+		if err := cmp.Or(KeepsNames(p, j), isGone(p, d.Request)); err != nil {
 			return out.refuse(observed, err)
 		}
-		out.Command = plans.Command{Direction: direction, By: out.By, RemoveNames: true, Observed: &observed}
+		out.Command = plans.Command{Direction: direction, By: out.By, RemoveNames: true, Assurance: d.Request.Assurance(), Observed: &observed}
 		return out
 	}
 	if observed.SameRequest(j.Observed) || j.Ended() {
@@ -120,20 +120,35 @@ func heading(p *plans.Plan, j *journal.Journal, want plans.Direction) (plans.Dir
 
 // refuse returns the reason why a request has no meaning where the plan is, or nil.
 func refuse(p *plans.Plan, trial *journal.Journal, d *plans.Declaration, w plans.Command) error {
-	switch {
-	case w.Assurance.SourceGone && d.Request.SourceGone != p.Source.Cluster:
-		return fmt.Errorf("spec.request.sourceGone is %s: the source of plan %s is in the cluster %s", d.Request.SourceGone, p.Name, p.Source.Cluster)
+	switch why := isGone(p, d.Request); {
+	case w.Assurance.SourceGone && why != nil:
+		return why
 	case w.Direction == trial.Leg.Direction && trial.Outcome != "" && trial.Outcome != plans.Split:
 		return fmt.Errorf("plan %s is not under way (%s)", p.Name, trial.Outcome)
 	}
 	return Accept(p, trial, w)
 }
 
+// isGone returns an error if a request says of another cluster than the source's that it is gone.
+func isGone(p *plans.Plan, r *plans.Request) error {
+	switch {
+	case r == nil || r.SourceGone == "":
+		return nil
+	case p.OneCluster():
+		return fmt.Errorf("spec.request.sourceGone is %s: both sides of plan %s are in one cluster", r.SourceGone, p.Name)
+	case r.SourceGone != p.Source.Cluster:
+		return fmt.Errorf("spec.request.sourceGone is %s: the source of plan %s is in the cluster %s", r.SourceGone, p.Name, p.Source.Cluster)
+	}
+	return nil
+}
+
 // Accept applies a request to the journal, with everything that belongs to it, so that
 // one write records it all.
 func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
-	if err := keepNames(p, j, w); err != nil {
-		return err
+	if w.KeepNames {
+		if err := KeepNames(p, j); err != nil {
+			return err
+		}
 	}
 	if err := Redirect(p, j, w.Direction); err != nil {
 		return err
@@ -156,10 +171,10 @@ func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 	return nil
 }
 
-// keepNames records, before the cleanup, that the names outlive it.
-func keepNames(p *plans.Plan, j *journal.Journal, w plans.Command) error {
+// KeepNames records, BEFORE the cleanup, that the names outlive the plan.
+func KeepNames(p *plans.Plan, j *journal.Journal) error {
 	switch {
-	case !w.KeepNames || j.KeepNames:
+	case j.KeepNames:
 		return nil
 	case len(p.Directories()) == 0:
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", p.Name, p.Names.Mode)
