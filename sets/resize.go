@@ -86,6 +86,17 @@ func (w Steps) keeps(m plans.StepContext, from, to *appsv1.StatefulSet) *plans.O
 	return nil
 }
 
+// stillAttached waits for the cluster that will receive the wave. Once the wave is in the journal, so is which cluster the
+// plan asks about.
+func stillAttached(m plans.StepContext, why string) plans.Observation {
+	wait := plans.Wait(reasons.VolumeAttached, why)
+	if m.Began && m.InFlight() {
+		asks := *m.Flight
+		asks.WaitsThere, wait.Undo.Flight, wait.Span = true, &asks, plans.Detaching
+	}
+	return wait
+}
+
 // unready looks at everything else that a later step of the wave will require (S17). After: the Undo has the pods and
 // the volumes of the wave in a Flight.
 func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -95,12 +106,7 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 	}
 	flight := s.Undo.Flight
 	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, flight); err != nil || why != "" {
-		wait := plans.Wait(reasons.VolumeAttached, why)
-		if m.Began && m.InFlight() { // the wave is in the journal, and so is which cluster the plan asks about
-			asks := *m.Flight
-			asks.WaitsThere, wait.Undo.Flight, wait.Span = true, &asks, plans.Detaching
-		}
-		return wait, err
+		return stillAttached(m, why), err
 	}
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {

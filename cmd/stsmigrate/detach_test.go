@@ -239,31 +239,37 @@ func TestAResumeThatFailsLeavesThePause(t *testing.T) {
 	}
 }
 
+// kept stores a plan that was finalized with --keep-names, and whose source was in another cluster.
+func kept(t *testing.T, on client.Client, detached bool) *plans.Plan {
+	t.Helper()
+	replicas := int32(3)
+	p, err := build.Plan(build.Inputs{
+		Name: "web", ID: "abc", MaxUnavailable: 1,
+		Source:      plans.Ref{Cluster: "uid-of-the-old-cluster", Context: "east", Namespace: "shop", Name: "web"},
+		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "west", Namespace: "mall", Name: "web"},
+		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "web"}},
+		Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal.New(p)
+	j.StartLeg(p, plans.Finalize)
+	j.Epoch, j.Outcome, j.KeepNames, j.Detached = 2, plans.Finalized, true, detached
+	for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
+		j.Done, j.Begun = s.Seq, s.Seq
+	}
+	if err := records.NewStore(on, "mall", p.Name).Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // Kept names can be taken away after the source's cluster has been switched off (L6).
 func TestKeptNamesAreRemovedWithoutTheSource(t *testing.T) {
 	for _, detached := range []bool{false, true} {
 		on, config := serve(t, []string{"west"})
-		replicas := int32(3)
-		p, err := build.Plan(build.Inputs{
-			Name: "web", ID: "abc", MaxUnavailable: 1,
-			Source:      plans.Ref{Cluster: "uid-of-the-old-cluster", Context: "east", Namespace: "shop", Name: "web"},
-			Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "west", Namespace: "mall", Name: "web"},
-			Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "web"}},
-			Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := journal.New(p)
-		j.StartLeg(p, plans.Finalize)
-		j.Epoch, j.Outcome, j.KeepNames, j.Detached = 2, plans.Finalized, true, detached
-		for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
-			j.Done, j.Begun = s.Seq, s.Seq
-		}
-		store := records.NewStore(on, "mall", p.Name)
-		if err := store.Create(t.Context(), p, j); err != nil {
-			t.Fatal(err)
-		}
+		p := kept(t, on, detached)
 		run := func(args ...string) outcome {
 			return command(t, append([]string{"names", "web", "--remove", "--yes", "-n", "mall", "--context", "west", "--kubeconfig", config}, args...)...)
 		}
@@ -274,22 +280,16 @@ func TestKeptNamesAreRemovedWithoutTheSource(t *testing.T) {
 			t.Errorf("without the word: %+v", got)
 		}
 		got := run("--source-gone", "uid-of-the-old-cluster")
-		now, _, err := store.Journal(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.code != 0 || !detached && now.KeepNames {
-			t.Errorf("detached %t: %+v; names kept: %t", detached, got, now.KeepNames)
+		store := records.NewStore(on, "mall", p.Name)
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil || got.code != 0 || j.KeepNames != detached {
+			t.Fatalf("detached %t: %+v (%v)", detached, got, err)
 		}
 		if !detached {
 			continue
 		}
-		d, err := store.Declared(t.Context())
-		if err != nil || d == nil {
-			t.Fatal(d, err)
-		}
-		if asked := requests.Read(p, now, d.Spec); !asked.RemoveNames || !asked.Assurance.SourceGone {
-			t.Errorf("the orchestrator is asked for %+v", asked)
+		if d, err := store.Declared(t.Context()); err != nil || d == nil || !requests.Read(p, j, d.Spec).RemoveNames || !requests.Read(p, j, d.Spec).Assurance.SourceGone {
+			t.Errorf("the orchestrator is asked for %+v (%v)", d, err)
 		}
 	}
 }

@@ -205,22 +205,22 @@ func unagreed(t *testing.T, change func(*journal.Journal)) (Runner, *int) {
 	}, &written
 }
 
+// inFlight lets a plan stop with a wave in flight.
+func inFlight(p *plans.Plan, j *journal.Journal) {
+	s, _, _ := j.Next(p)
+	for ; s.Op != plans.Vacate; s, _, _ = j.Next(p) {
+		j.Done, j.Begun = s.Seq, s.Seq
+	}
+	j.Begun, j.Flight = s.Seq, &plans.Flight{Ordinals: s.Ordinals, From: plans.Source}
+}
+
 // A command that keeps the names of a plan at rest carries nothing out: the state and what comes next are as they would
 // be without it, and a command that goes on is told to end it first.
 func TestToKeepNamesCarriesNothingOut(t *testing.T) {
 	for name, change := range map[string]func(*plans.Plan, *journal.Journal){
-		"stopped with a wave in flight": func(p *plans.Plan, j *journal.Journal) {
-			for seq := 1; ; seq++ {
-				s, _ := p.Step(j.Leg, seq)
-				j.Done, j.Begun = seq-1, seq
-				if s.Op == plans.Vacate {
-					j.Flight = &plans.Flight{Ordinals: s.Ordinals, From: plans.Source}
-					return
-				}
-			}
-		},
-		"blocked": func(_ *plans.Plan, j *journal.Journal) { j.Blocked = "volume a is in use" },
-		"paused":  func(_ *plans.Plan, j *journal.Journal) { j.Paused = true },
+		"stopped with a wave in flight": inFlight,
+		"blocked":                       func(_ *plans.Plan, j *journal.Journal) { j.Blocked = "volume a is in use" },
+		"paused":                        func(_ *plans.Plan, j *journal.Journal) { j.Paused = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestToKeepNamesCarriesNothingOut(t *testing.T) {
 				stop, over := make(chan struct{}), make(chan error)
 				c.Stop = stop
 				go func() { over <- c.Keep(t.Context(), false) }()
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				v := status()
 				if v.State != before.State || v.Next != before.Next || v.Next == "" || v.Holder != "" || v.Keeper != c.Holder || !strings.Contains(v.Names, c.Holder) {
 					t.Errorf("it is %s, next %q, holder %q, keeper %q, names %q; without it %s, next %q", v.State, v.Next, v.Holder, v.Keeper, v.Names, before.State, before.Next)
