@@ -286,7 +286,7 @@ func storageObstacles() []storageObstacle {
 			pv.Spec.NodeAffinity = nodeAffinity("topology.example.com/node", "n1")
 		}, flags: []string{"--ignore", "nodes-fit"}, says: []string{"volume-usable", "names a single machine"}},
 		{name: "a driver that keeps its volumes in its cluster", modes: apart, volume: source(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver.longhorn.io", VolumeHandle: "web-1"}}), says: []string{"volume-usable", "driver.longhorn.io keeps its volumes"}},
-		{name: "a driver that nobody knows", modes: apart, volume: source(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: unknownDriver, VolumeHandle: "web-1"}}), says: []string{"csi-driver", unknownDriver, "kubectl annotate csidriver " + unknownDriver}},
+		{name: "a driver that nobody knows", modes: apart, volume: source(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: unknownDriver, VolumeHandle: "web-1"}}), says: []string{"csi-driver", unknownDriver, "kubectl --", " annotate csidriver " + unknownDriver}},
 		{name: "one of Kubernetes' own", modes: apart, volume: source(corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1", IQN: "iqn.2001-04.com.example:web"}}), says: []string{"volume-usable", "means something only inside its cluster"}},
 	}
 }
