@@ -62,7 +62,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 		}
 		mendSource, mend := s.put(s.source, autoscaler(s.source)), s.put(s.destination, autoscaler(s.destination))
 		text := run(t, s.checkArgs()...).expect(t, blocked, "FAIL  autoscaler", "\nFAIL autoscaler: StatefulSet "+s.destination.namespace+"/web in ", "1 failed",
-			"\n      kubectl --context east -n "+s.source.namespace+" delete hpa web\n").stdout
+			" --context east -n "+s.source.namespace+" delete hpa web\n").stdout
 		if a, b := strings.Index(text, "StatefulSet "+s.source.namespace+"/web"), strings.LastIndex(text, "FAIL autoscaler"); a > b {
 			t.Errorf("the source is not the first:\n%s", text)
 		}

@@ -344,7 +344,7 @@ func TestRefusesClaimsThatWouldGoWithTheSet(t *testing.T) {
 		old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID}}
 		s.create(s.source, &old)
 		before := s.versions()
-		r := run(t, s.planArgs()...).expect(t, blocked, "claims-left", "data-web-7", "would be deleted with the set", "kubectl -n "+s.source.namespace+" patch pvc data-web-7")
+		r := run(t, s.planArgs()...).expect(t, blocked, "claims-left", "data-web-7", "would be deleted with the set", "-n "+s.source.namespace+" patch pvc data-web-7")
 		same(t, "objects", before, s.versions())
 		// The command in the remedy has the promised effect.
 		_, patch, _ := strings.Cut(r.stderr, "-p '")

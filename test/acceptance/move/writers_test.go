@@ -103,7 +103,7 @@ func writers() []writer {
 				`{"metadata":{"annotations":{"argocd.argoproj.io/tracking-id":null}}}`))
 	}
 	argo := []string{
-		"Application %n/shop syncs it by itself", `kubectl --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
+		"Application %n/shop syncs it by itself", ` --context %c -n %n patch application shop --type merge -p '{"spec":{"syncPolicy":{"automated":null}}}'`,
 		"argocd app set %n/shop --sync-policy none", "name: web, jsonPointers: [/spec/replicas, /spec/ordinals, /spec/persistentVolumeClaimRetentionPolicy]}", "syncOptions: [RespectIgnoreDifferences=true]",
 	}
 	kustomized := func(s *migration, on *end) func() {
@@ -111,16 +111,16 @@ func writers() []writer {
 			patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"apps","kustomize.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
 				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`))
 	}
-	flux := []string{"Kustomization %n/apps applies it", "flux --context %c -n %n suspend kustomization apps", "kubectl --context %c -n %n annotate statefulset web kustomize.toolkit.fluxcd.io/reconcile=disabled"}
+	flux := []string{"Kustomization %n/apps applies it", " --context %c -n %n suspend kustomization apps", " --context %c -n %n annotate statefulset web kustomize.toolkit.fluxcd.io/reconcile=disabled"}
 	return []writer{
 		{name: "KEDA", check: "keda", level: check.Fail, appears: func(s *migration, on *end) func() {
 			return s.put(on, custom(on, scaledObject, "web-scaler", target("scaleTargetRef")))
-		}, says: []string{"ScaledObject web-scaler of KEDA", "kubectl --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *migration, on *end) {
+		}, says: []string{"ScaledObject web-scaler of KEDA", " --context %c -n %n annotate scaledobject web-scaler --overwrite autoscaling.keda.sh/paused=true"}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, scaledObject, "web-scaler", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`)
 		}},
 		{name: "a VerticalPodAutoscaler", check: "vertical-autoscaler", level: check.Warn, appears: func(s *migration, on *end) func() {
 			return s.put(on, custom(on, vertical, "web", target("targetRef")))
-		}, says: []string{"evicts its pods (updateMode Auto)", `kubectl --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *migration, on *end) {
+		}, says: []string{"evicts its pods (updateMode Auto)", ` --context %c -n %n patch verticalpodautoscaler web --type merge -p '{"spec":{"updatePolicy":{"updateMode":"Off"}}}'`}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, vertical, "web", `{"spec":{"updatePolicy":{"updateMode":"Off"}}}`)
 		}},
 		{name: "Argo CD, until its sync is off", check: "argocd", level: check.Fail, appears: tracked, says: argo, quiet: func(s *migration, on *end) {
@@ -139,13 +139,13 @@ func writers() []writer {
 			return both(s.put(on, custom(on, helmRelease, "db", map[string]any{})),
 				patched(s, on, `{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":"db","helm.toolkit.fluxcd.io/namespace":"`+on.namespace+`"}}}`,
 					`{"metadata":{"labels":{"helm.toolkit.fluxcd.io/name":null,"helm.toolkit.fluxcd.io/namespace":null}}}`))
-		}, says: []string{"HelmRelease %n/db applies it", "flux --context %c -n %n suspend helmrelease db"}, quiet: func(s *migration, on *end) {
+		}, says: []string{"HelmRelease %n/db applies it", " --context %c -n %n suspend helmrelease db"}, quiet: func(s *migration, on *end) {
 			s.changeCustom(on, helmRelease, "db", `{"spec":{"suspend":true}}`)
 		}},
 		{name: "a mark of what is not there", check: "writers-unseen", level: check.Fail, appears: func(s *migration, on *end) func() {
 			return patched(s, on, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gone","kustomize.toolkit.fluxcd.io/namespace":"flux-system"}}}`,
 				`{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":null,"kustomize.toolkit.fluxcd.io/namespace":null},"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":null}}}`)
-		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", "flux --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *migration, on *end) {
+		}, says: []string{"there is no such Kustomization", "--ignore writers-unseen", " --context %c -n flux-system suspend kustomization gone"}, quiet: func(s *migration, on *end) {
 			s.change(on, &appsv1.StatefulSet{}, "web", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)
 		}},
 		{name: "Helm", check: "helm", level: check.Warn, appears: func(s *migration, on *end) func() {
