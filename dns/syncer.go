@@ -112,17 +112,21 @@ func (k *Syncer) run(ctx context.Context) {
 	}
 }
 
-// keep keeps one directory. A write that failed is retried with growing pauses.
+// keep keeps one directory. A write that failed is retried with growing pauses. An outage is reported once: with the
+// reports of other directories in between, the receiver cannot tell that it is the same.
 func (k *Syncer) keep(ctx context.Context, d pendingWrites) {
 	again := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
-	retry := again
+	retry, told := again, ""
 	for {
 		var later <-chan time.Time
 		if err := k.sync(ctx, d); err != nil && ctx.Err() == nil {
-			k.report(fmt.Errorf("names: Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err))
+			if text := err.Error(); text != told {
+				told = text
+				k.report(fmt.Errorf("names: Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err))
+			}
 			later = time.After(retry.Step())
 		} else {
-			retry = again
+			retry, told = again, ""
 		}
 		select {
 		case <-d.bell:

@@ -21,24 +21,30 @@ const kubeletMargin = 5 * time.Minute
 
 // lull is what a wave that could leave waits for, and since when. A wait that Tighten does not see has the budgets
 // opened and tightened again, and one for a claim has the wave wait for its turn again: it comes back, and its clock
-// goes on then.
+// goes on then. The time for which it waits for its turn does not count.
 type lull struct {
-	step   plans.Step
-	reason string
-	since  time.Time
+	step          plans.Step
+	reason        string
+	since, queued time.Time
 }
 
 // resumes continues the clock of a wait that has come back.
 func (r *run) resumes(before lull) {
+	if r.Now != nil && !before.queued.IsZero() && !r.last.Queued {
+		before.since, before.queued = before.since.Add(clusters.Elapsed(before.queued, r.Now())), time.Time{}
+	}
 	switch p := r.last; {
 	case r.Now == nil:
+	case p.Queued && before.queued.IsZero():
+		r.lull = before
+		r.lull.queued = r.Now()
 	case p.Kind != Waiting || p.Step.Op.Gated() || p.Queued || settles(p):
 		r.lull = before
 	case (p.Step.Op == plans.Shrink || p.Step.Op == plans.Tighten) && p.Step == before.step && p.Reason == before.reason:
 		r.lull = before
 		r.deadline.Reset(max(r.timeout()-clusters.Elapsed(before.since, r.Now()), 0))
 	default:
-		r.lull = lull{p.Step, p.Reason, r.Now()}
+		r.lull = lull{step: p.Step, reason: p.Reason, since: r.Now()}
 	}
 }
 

@@ -185,6 +185,20 @@ func TestAWaitAroundAQueueGoesOn(t *testing.T) {
 		}
 		t.Error("a claim that is not bound is waited for for ever")
 	})
+	synctest.Test(t, func(t *testing.T) { // nobody looks while it waits for its turn
+		r := aClock()
+		tightens := plans.Step{Op: plans.Tighten, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+		for range 2 {
+			r.report(Progress{Kind: Waiting, Step: tightens, ID: reasons.OrdinalDown, Reason: "pod web-0 is not Ready"})
+			r.ticks(time.Minute)
+			r.report(Progress{Kind: Waiting, Step: tightens, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
+			r.ticks(20 * time.Minute)
+		}
+		r.report(Progress{Kind: Waiting, Step: tightens, ID: reasons.OrdinalDown, Reason: "pod web-0 is not Ready"})
+		if r.ticks(time.Minute); r.expired {
+			t.Error("three minutes of waiting, and forty of waiting for a turn, are too long")
+		}
+	})
 }
 
 // What a blocked plan waited for before does not hide why it is blocked.

@@ -59,7 +59,7 @@ func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisrupti
 	var partial *Clash
 	for i := range all {
 		b := &all[i]
-		in, out, err := Selects(b, pods)
+		in, out, err := selects(b, pods)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,9 +90,9 @@ func Over(all []policyv1.PodDisruptionBudget, pods []Pod) (*policyv1.PodDisrupti
 	return found, nil, nil
 }
 
-// Selects returns the indexes of the pods that a budget selects (in) and of those that it does not select
+// selects returns the indexes of the pods that a budget selects (in) and of those that it does not select
 // (out).
-func Selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err error) {
+func selects(b *policyv1.PodDisruptionBudget, pods []Pod) (in, out []int, err error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selector of PodDisruptionBudget %s/%s: %w", b.Namespace, b.Name, err)
@@ -119,7 +119,7 @@ func (k budgets) astray(ctx context.Context, side plans.Side, b *policyv1.PodDis
 	if b == nil {
 		return k.rival(ctx, side, &set)
 	}
-	_, out, err := Selects(b, Pods(&set, k.Plan.Ordinals(), nil))
+	_, out, err := selects(b, Pods(&set, k.Plan.Ordinals(), nil))
 	if err != nil || len(out) == 0 {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,24 +30,35 @@ func (w survey) budgetsOf(ctx context.Context, side plans.Side) ([]policyv1.PodD
 }
 
 // covered returns the pods of a side that budgets may cover: those that the controller of to will make, and
-// the existing ones that has controls. others are the pods of other workloads.
-func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) (pods []pdb.Pod, others []corev1.Pod, err error) {
+// the existing ones that has controls.
+func (w survey) covered(ctx context.Context, side plans.Side, to, has *appsv1.StatefulSet, ordinals plans.Slice) ([]pdb.Pod, error) {
 	all, err := w.EveryPod(ctx, side)
-	if apierrors.IsForbidden(err) {
-		err = nil // the check permissions reports it; until then only the template is known
+	if err != nil && !apierrors.IsForbidden(err) { // the check permissions reports that; until then only the template is known
+		return nil, err
 	}
+	return pdb.Pods(to, ordinals, slices.DeleteFunc(all, func(p corev1.Pod) bool { return has == nil || !metav1.IsControlledBy(&p, has) })), nil
+}
+
+// stray returns a pod of another workload that a budget selects, or "". While a plan is carried out, a list of the pods
+// that concern it is kept, and such a pod is not in there: the API server is asked for it.
+func (w survey) stray(ctx context.Context, side plans.Side, b *policyv1.PodDisruptionBudget, has *appsv1.StatefulSet) (string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
-	var own []corev1.Pod
-	for _, p := range all {
-		if has != nil && metav1.IsControlledBy(&p, has) {
-			own = append(own, p)
-		} else {
-			others = append(others, p)
+	var list corev1.PodList
+	if err := w.On[side].List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		if apierrors.IsForbidden(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("listing the pods that PodDisruptionBudget %s/%s selects: %w", b.Namespace, b.Name, err)
+	}
+	for i := range list.Items {
+		if has == nil || !metav1.IsControlledBy(&list.Items[i], has) {
+			return list.Items[i].Name, nil
 		}
 	}
-	return pdb.Pods(to, ordinals, own), others, nil
+	return "", nil
 }
 
 // errClash is a Clash where a single budget is needed.
@@ -79,7 +91,7 @@ func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.Sta
 	if err != nil {
 		return nil, err
 	}
-	pods, _, err := w.covered(ctx, side, to, has, ordinals)
+	pods, err := w.covered(ctx, side, to, has, ordinals)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +130,7 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 	if err != nil {
 		return nil, err
 	}
-	pods, others, err := (survey{i.Pair}).covered(ctx, side, to, has, i.Plan.Ordinals())
+	pods, err := (survey{i.Pair}).covered(ctx, side, to, has, i.Plan.Ordinals())
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +148,14 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 	if b == nil {
 		return out, nil
 	}
-	for _, p := range others {
-		if in, _, err := pdb.Selects(b, []pdb.Pod{{Name: p.Name, Labels: p.Labels}}); err != nil || len(in) > 0 {
-			return append(out, check.Finding{
-				Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + p.Name, Want: "only pods of " + i.Plan.On(side).Name,
-				Remedy: "narrow its selector, or give the other workload a budget of its own",
-			}), err
-		}
+	stray, err := (survey{i.Pair}).stray(ctx, side, b, has)
+	if err != nil || stray == "" {
+		return out, err
 	}
-	return out, nil
+	return append(out, check.Finding{
+		Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + stray, Want: "only pods of " + i.Plan.On(side).Name,
+		Remedy: "narrow its selector, or give the other workload a budget of its own",
+	}), nil
 }
 
 // nameTaken reports a budget that is in the way of the one that the plan makes. Otherwise Tighten would find

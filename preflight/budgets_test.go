@@ -3,6 +3,7 @@ package preflight
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -140,7 +141,9 @@ func TestBudgetsAreAskedForAgainBeforeEveryWave(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(pg("shop")...).WithObjects(c.budgets...).Build()
-			i := check.Inspect(p, clusters.Clusters{plans.Source: api, plans.Destination: api})
+			recent, on := clusters.NewRecent(), clusters.Clusters{plans.Source: api, plans.Destination: api}
+			recent.Keep(time.Now, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false }) //nolint:forbidigo // the time does not matter
+			i := check.Inspect(p, recent.Clients(p, on))
 			i.Taken, i.Midway = true, true
 			var err error
 			if i.Now.Set, err = i.Set(t.Context(), plans.Source); err != nil {

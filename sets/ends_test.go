@@ -27,6 +27,14 @@ func whole(op plans.Op, from plans.Side, source, destination plans.Slice) *scene
 // deletes is the retention policy of the user: both are the policy that the plan must change.
 func deletes() Retention { return Retention{WhenDeleted: "Delete", WhenScaled: "Delete"} }
 
+// seen lets the plan be made for the source as it is.
+func (s *scene) seen() {
+	var err error
+	if s.plan.Seen.SourceSpec, err = plans.Fingerprinted(s.source.Spec); err != nil {
+		panic(err)
+	}
+}
+
 // asBefore gives the two sets what they have before the plan begins.
 func asBefore(s *scene) {
 	for _, set := range []*appsv1.StatefulSet{s.source, s.destination} {
@@ -45,11 +53,18 @@ func TestFreeze(t *testing.T) {
 		}
 	}
 	frozen := func() *scene {
-		return whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		s := whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		s.seen()
+		return s
 	}
+	updated := func(s *scene) { s.source.Spec.Template.Spec.ServiceAccountName = "admin" }
 	looks(t, frozen, func(w Steps) plans.Look { return w.Freeze }, map[string]seen{
 		"both sets are marked and keep their claims":    {func(*scene) {}, plans.After, ""},
 		"the source is not marked":                      {func(s *scene) { s.source.Annotations = nil }, plans.Before, "source: StatefulSet web: mark it"},
+		"the source was updated before it was marked":   {func(s *scene) { s.source.Annotations = nil; updated(s) }, plans.Conflict, "has changed since the plan was made"},
+		"the source was updated before the other set":   {func(s *scene) { s.destination = nil; updated(s) }, plans.Conflict, "has changed since the plan was made"},
+		"the source was not":                            {func(s *scene) { s.destination = nil }, plans.Before, "destination: create StatefulSet web"},
+		"both were updated":                             {updated, plans.After, ""},
 		"the source is marked, and deletes claims":      {func(s *scene) { s.source.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = "Delete" }, plans.Before, "source: StatefulSet web: mark it"},
 		"the destination is marked, and deletes claims": {func(s *scene) { s.destination.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = "Delete" }, plans.Before, "destination: StatefulSet web: mark it"},
 		"the controller has not seen it":                {func(s *scene) { s.source.Status.ObservedGeneration = 2 }, plans.During, "to see generation 3"},
@@ -68,6 +83,7 @@ func TestFreezeSavesThePolicyThatItReplaces(t *testing.T) {
 	s := whole(plans.Freeze, plans.Source, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
 	s.plan.Seen.DestinationUID = "destination"
 	asBefore(s)
+	s.seen()
 	w := s.steps()
 	for _, side := range plans.Sides() {
 		got, err := w.Freeze(t.Context(), s.moment)

@@ -50,27 +50,58 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if source == nil || source.UID != w.Plan.Seen.SourceUID {
-		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())), nil
-	}
-	if (destination != nil) && !w.Plan.Existed() && !m.Stamp.Mine(destination) {
-		return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s was created by another writer after the plan was made; make a new plan", w.Plan.Destination.Set())), nil
+	if why := w.others(m, source, destination); why != "" {
+		return plans.Stop(reasons.PlanOutdated, why), nil
 	}
 	undo := saved(source, destination, w.Plan)
-	if s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.Plan.Start, Replicas: w.Plan.Count}, undo); s.Standing != plans.After {
-		return s, nil
+	s := w.freezeSet(m, plans.Source, source, plans.Slice{Start: w.Plan.Start, Replicas: w.Plan.Count}, undo)
+	// Once both sets are there, they may have been updated alike.
+	if s.Standing == plans.Before && !m.Stamp.Mine(source) || s.Standing == plans.After && destination == nil {
+		s, err = w.approved(source, m.Saved.With(undo.Saved), s)
+	}
+	if err != nil || s.Standing != plans.After {
+		return s, err
 	}
 	if s, err := w.copies(ctx, m); err != nil || s.Standing != plans.After {
 		s.Undo = undo // it is written with the first intent, and not once more for the set that follows
 		return s, err
 	}
 	if destination == nil {
-		if w.Plan.Existed() {
-			return plans.Stop(reasons.PlanOutdated, fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())), nil
-		}
 		return w.twinned(m, source, undo)
 	}
 	return w.freezeSet(m, plans.Destination, destination, plans.Slice{Start: w.Plan.End()}, undo), nil
+}
+
+// others returns the reason why the sets are not those that the plan was made for, or "".
+func (w Steps) others(m plans.StepContext, source, destination *appsv1.StatefulSet) string {
+	switch {
+	case source == nil || source.UID != w.Plan.Seen.SourceUID:
+		return fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())
+	case destination == nil && w.Plan.Existed():
+		return fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())
+	case destination != nil && !w.Plan.Existed() && !m.Stamp.Mine(destination):
+		return fmt.Sprintf("%s was created by another writer after the plan was made; make a new plan", w.Plan.Destination.Set())
+	}
+	return ""
+}
+
+// approved returns the look at a source, or a conflict if the source is not what the plan was made for.
+func (w Steps) approved(source *appsv1.StatefulSet, was plans.Saved, s plans.Observation) (plans.Observation, error) {
+	if why, err := w.outdated(source, was); err != nil || why != "" {
+		return plans.Stop(reasons.PlanOutdated, why+"; make a new plan"), err
+	}
+	return s, nil
+}
+
+// outdated returns the reason why a source is not what the plan was made for, or "". The user has approved, and the other
+// namespace has agreed to, the set of that time: no pods of another one may be created there, and its dependencies are
+// not known.
+func (w Steps) outdated(source *appsv1.StatefulSet, was plans.Saved) (string, error) {
+	same, err := w.Plan.Seen.SameSource(source, w.Plan, was)
+	if err != nil || same {
+		return "", err
+	}
+	return fmt.Sprintf("the spec of %s has changed since the plan was made (its template was last written by %s)", w.Plan.Source.Set(), plans.Writer(source, "spec", "template")), nil
 }
 
 // twinned returns the write that creates the destination set, if that set is what the plan states.

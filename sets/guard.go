@@ -2,6 +2,7 @@ package sets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -95,8 +96,12 @@ func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.Statef
 	if side == plans.Source || other == nil {
 		return plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist; recreate it as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
 	}
-	next, err := DestinationSet(other, w.Plan)
-	if err != nil {
+	why, err := w.outdated(other, m.Saved)
+	if err == nil && why != "" {
+		return plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist, and is not recreated: %s; recreate it, with the ordinals %s and what the source has now", w.Plan.On(side).Set(), why, slice))
+	}
+	next, err2 := DestinationSet(other, w.Plan)
+	if err = errors.Join(err, err2); err != nil {
 		return plans.Stop(reasons.PlanOutdated, err.Error())
 	}
 	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start

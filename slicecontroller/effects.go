@@ -118,7 +118,7 @@ func (e effects) current(ctx context.Context, pod client.Object) error {
 	}
 	now, err := e.Fresh(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the set before pod %s is deleted: %w", pod.GetName(), err)
+		return fmt.Errorf("reading the set before pod %s is deleted: %v", pod.GetName(), err) //nolint:errorlint // an answer about the set is none about the pod
 	}
 	if now.GetUID() != e.object.GetUID() || now.GetGeneration() != e.object.GetGeneration() {
 		return fmt.Errorf("%w generation %d of the set, which has generation %d there", core.ErrBehind, now.GetGeneration(), e.object.GetGeneration())

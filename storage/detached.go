@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -40,7 +41,7 @@ func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.
 	}
 	flight.NodesGoneThere = m.NodesGone
 	if m.InFlight() && m.Flight.From == m.From { // what the user has said since Shrink has begun
-		flight.NodesGoneThere = slices.Concat(m.NodesGone, m.Flight.NodesGoneThere)
+		flight.NodesGoneThere = sets.List(sets.New(m.NodesGone...).Insert(m.Flight.NodesGoneThere...))
 	}
 	s, err := v.detached(ctx, flight, m.To())
 	if err != nil || s.Standing == plans.After {

@@ -289,3 +289,25 @@ func TestAWaveThatHadArrivedIsNotReversed(t *testing.T) {
 		}
 	}
 }
+
+// The first wave of an abort that had arrived is up until it leaves again, although the journal still has the flight of
+// its way there.
+func TestAWaveThatHadArrivedIsNotDown(t *testing.T) {
+	p := planstest.Three()
+	p.Gates = planstest.Asked(func(g *plans.Gate) { g.When = plans.BeforeShrink })
+	j := at(t, p, New(p), "2/Relax")
+	j.Done, j.Flight = j.Begun, &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}
+	j.StartLeg(p, plans.Abort)
+	for s, _, _ := j.Next(p); s.Op != plans.Vacate; s, _, _ = j.Next(p) {
+		if moved, inFlight := j.Places(p); j.Down(p) || moved != 3 || inFlight != 0 {
+			t.Errorf("at %s: down %t, %d moved, %d in flight", s.ID(), j.Down(p), moved, inFlight)
+		}
+		j.Done, j.Begun = s.Seq, s.Seq
+		if s.Op == plans.Shrink {
+			j.Flight = &plans.Flight{Ordinals: s.Ordinals, From: s.From}
+		}
+	}
+	if !j.Down(p) {
+		t.Error("after it has left it is not down")
+	}
+}

@@ -43,7 +43,7 @@ func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []
 	var where []string
 	for _, r := range rights {
 		if r.Resource == "persistentvolumes" {
-			r.Names = volumes
+			r = r.about(volumes)
 		}
 		in := ""
 		if !r.ClusterWide {
@@ -77,6 +77,15 @@ func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []
 // namespaces may keep plans of one name, and their ClusterRoles would collide.
 func RolesName(p *plans.Plan, side plans.Side) string {
 	return fmt.Sprintf("stsmigrate-%s-%s", p.ID, side)
+}
+
+// about limits a right to the objects with these names. Without any, none may be changed: a rule without names is about
+// every object of the cluster.
+func (r Right) about(names []string) Right {
+	if r.Names = names; len(names) == 0 {
+		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !r.nameless(verb) && verb != "get" })
+	}
+	return r
 }
 
 // nameless reports whether RBAC cannot limit a verb to names. list and watch are about all objects. An object

@@ -116,6 +116,23 @@ func TestOnlyWhatIsCopiedMayBeWritten(t *testing.T) {
 }
 
 // A plan of many ordinals has as many slices as the Keeper makes.
+// Without the names of its volumes, nobody may change any volume: a rule without names is about all of them.
+func TestRolesWithoutVolumesChangeNone(t *testing.T) {
+	p := gated(2)
+	p.Source.Cluster, p.Claims = "another", []plans.ClaimMove{{Template: "ghost", Mode: plans.Reimport}}
+	for _, o := range UserRoles(p, plans.Destination, []string{"anna"}, nil, nil) {
+		role, ok := o.(*rbacv1.ClusterRole)
+		if !ok {
+			continue
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "persistentvolumes") && len(rule.ResourceNames) == 0 && (slices.Contains(rule.Verbs, "patch") || slices.Contains(rule.Verbs, "delete") || !slices.Contains(rule.Verbs, "get")) {
+				t.Errorf("%+v", rule)
+			}
+		}
+	}
+}
+
 func TestRolesNameEverySlice(t *testing.T) {
 	for _, r := range Rights(gated(201), plans.Source) {
 		if r.Resource == "endpointslices" && (len(r.Names) != 6 || !slices.Contains(r.Names, "stsmigrate-abc-ipv6-2")) {

@@ -23,7 +23,7 @@ func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {
 		ns := s.destination.namespace
 		for _, c := range []refusal{
 			{name: "a quota for fewer pods", prepare: quota("pods", "2"), code: blocked, says: []string{
-				"FAIL quota: ResourceQuota " + ns + "/limit: pods: 2 of 2 are left, and the 3 ordinals that are to come need 3", "raise it by 1: kubectl -n " + ns + " edit resourcequota limit",
+				"FAIL quota: ResourceQuota " + ns + "/limit: pods: 2 of 2 are left, and the 3 ordinals that are to come need 3", "raise it by 1: kubectl --", " -n " + ns + " edit resourcequota limit",
 			}},
 			{name: "a quota that ends at the last claim", prepare: quota("requests.storage", "5Gi"), code: blocked, says: []string{"requests.storage: 5Gi of 5Gi are left, and the 3 ordinals that are to come need 6Gi", "raise it by 1Gi"}},
 			{name: "a quota for the class", prepare: quota("shared.storageclass.storage.k8s.io/persistentvolumeclaims", "5"), code: blocked, says: []string{"shared.storageclass.storage.k8s.io/persistentvolumeclaims: 5 of 5 are left, and the 3 ordinals that are to come need 6"}},

@@ -145,7 +145,7 @@ func TestProgramsWatchAMove(t *testing.T) {
 		}
 		p := start(t, s.applyArgs("--events", "json")...)
 		p.until(`"op":"Freeze"`)
-		late := run(t, s.args("wait", "--for", "Finalized", "--timeout", "100ms")...).expect(t, notInTime, "not Finalized within 100ms")
+		late := run(t, s.args("wait", "--for", "Finalized", "--timeout", "2s")...).expect(t, notInTime, "not Finalized within 2s")
 		same(t, "output of a wait that was not in time", "", late.stdout)
 		watch := start(t, s.args("status", "-w", "--events", "json")...)
 		got := run(t, s.args("wait", "--for", "Moved,Aborted")...).expect(t, done)
