@@ -210,7 +210,7 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 		if !tells {
 			t.Errorf("%s: no Events may be written", side)
 		}
-		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return r.Resource == "events" || r.Resource == "resourcequotas" }) {
+		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return slices.Contains([]string{"events", "resourcequotas"}, r.Resource) }) {
 			t.Errorf("%s: a plan is refused where Events cannot be written, or quotas cannot be read", side)
 		}
 		for resource, want := range map[string][]string{
