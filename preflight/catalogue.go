@@ -276,8 +276,8 @@ func dependencyChecks() []row {
 		},
 		{
 			name: "classes", worst: check.Fail, run: pods.Classes,
-			about:  "the priority, runtime, storage and device classes and the drivers that the pods name exist on the destination",
-			remedy: "create them there, or patch the pods",
+			about:  "the priority, runtime, storage and device classes and the drivers that the pods and their new claims name exist on the destination",
+			remedy: "create them there, or name others",
 		},
 		{
 			name: "images", worst: check.Warn, ignorable: true, run: pods.Images,

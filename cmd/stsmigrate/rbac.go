@@ -38,9 +38,16 @@ func (a *app) rbacCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator, or a user, needs for one plan, with the names of what it is about",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
-it is about. With --user or --group, print those of users who carry it out with commands. They hold for this move and can be taken away after it (revoke). Printed
-again while the plan is under way they name the same: volumes that have moved too. What a volume
-stands for in the storage is beside its name: the user who applies them lets the orchestrator mount it.
+it is about. With --user or --group, print those of users who carry it out with commands. They hold for
+this move and can be taken away after it (revoke). Printed again while the plan is under way they name
+the same: volumes that have moved too. What a volume stands for in the storage is beside its name: the
+user who applies them lets the orchestrator mount it.
+
+RBAC cannot limit "create" to names. Where the plan creates volumes (between clusters, or of a disk that
+all pods share), users may therefore create any volume, such as a hostPath, and with it read and write
+the files of a node. The policies limit orchestrators alone. Grant that rule, which has a comment, only
+to users who may do that anyway.
+
 One side needs no more than its own cluster, but for the destination, whose volumes are those of the
 source. For one side alone:
 
@@ -60,7 +67,7 @@ source. For one side alone:
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
 				if err == nil && len(users)+len(groups) > 0 {
-					return access.UserRoles(r.Plan, side, users, groups, access.Names(disks)), remarks.Of(disks), nil
+					return access.UserRoles(r.Plan, side, users, groups, access.Names(disks)), remarks.Of(disks).ForUsers(), nil
 				}
 				return access.Roles(r.Plan, side, who, access.Names(disks)), remarks.Of(disks), err
 			})

@@ -21,13 +21,18 @@ import (
 // between returns a plan for a set with volumes from one cluster to another, and the file that holds it.
 func between(t *testing.T) (*plans.Plan, string) {
 	t.Helper()
+	return planTo(t, plans.Ref{Cluster: "uid-of-another", Context: "west", Namespace: "shop", Name: "web"})
+}
+
+func planTo(t *testing.T, destination plans.Ref) (*plans.Plan, string) {
+	t.Helper()
 	replicas := int32(2)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	p, err := build.Plan(build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set,
 		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "east", Namespace: "shop", Name: "web"},
-		Destination: plans.Ref{Cluster: "uid-of-another", Context: "west", Namespace: "shop", Name: "web"},
+		Destination: destination,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +67,42 @@ func TestOneHalfNeedsOneCluster(t *testing.T) {
 	for _, verb := range []string{"rbac", "consent"} {
 		if got := command(t, verb, "--plan", file, "--kubeconfig", config); got.code != exitError || !strings.Contains(got.errOut, `no context "west"`) {
 			t.Errorf("%s of both sides: %+v", verb, got)
+		}
+	}
+}
+
+// Who may create volumes may create one of a folder of a node. The policies limit an orchestrator to the disks of its
+// plans, and nothing limits a user: that is said beside the rule.
+func TestUsersWhoMayCreateAnyVolumeAreWarnedOf(t *testing.T) {
+	_, file := between(t)
+	_, within := planTo(t, plans.Ref{Cluster: "uid-of-the-cluster", Context: "east", Namespace: "mall", Name: "web"})
+	_, config := serve(t, []string{"east"}, slices.Concat(disk(0, "vol-0"), disk(1, "vol-1"))...)
+	for name, c := range map[string]struct {
+		args []string
+		want int
+	}{
+		"a user":                       {[]string{"--plan", file, "--user", "anna"}, 1},
+		"a group":                      {[]string{"--plan", file, "--group", "admins"}, 1},
+		"an orchestrator":              {[]string{"--plan", file}, 0},
+		"a user, within the cluster":   {[]string{"--plan", within, "--user", "anna"}, 0},
+		"no one, within the cluster":   {[]string{"--plan", within}, 0},
+		"a user whose name is a trick": {[]string{"--plan", file, "--user", "- persistentvolumes"}, 1},
+	} {
+		got := command(t, append([]string{"rbac", "--side", "source", "--kubeconfig", config}, c.args...)...)
+		if got.code != exitDone || strings.Count(got.out, "# WARNING: ") != c.want {
+			t.Errorf("%s: %d warnings, expected %d: %+v", name, strings.Count(got.out, "# WARNING: "), c.want, got)
+		}
+		boundedTo(t, got.out, []string{"pv-0", "pv-1"})
+		_, warning, _ := strings.Cut(got.out, "# WARNING: ")
+		beside, _, _ := strings.Cut(warning, "\n- apiGroups:\n  - \"\"\n  resources:\n  - persistentvolumes\n  verbs:\n  - get\n  - list\n  - watch\n  - create")
+		for _, line := range strings.Split(beside, "\n")[1:] {
+			if c.want > 0 && !strings.HasPrefix(line, "# ") {
+				t.Errorf("%s: the warning is not beside the rule:\n%s", name, got.out)
+				break
+			}
+		}
+		if c.want > 0 && (!strings.Contains(beside, "hostPath") || !strings.Contains(beside, "orchestrator")) {
+			t.Errorf("%s: it is not said what they can do, or what to do instead: %s", name, beside)
 		}
 	}
 }

@@ -210,8 +210,8 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 		if !tells {
 			t.Errorf("%s: no Events may be written", side)
 		}
-		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return r.Resource == "events" }) {
-			t.Errorf("%s: a plan is refused where Events cannot be written", side)
+		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return slices.Contains([]string{"events", "resourcequotas"}, r.Resource) }) {
+			t.Errorf("%s: a plan is refused where Events cannot be written, or quotas cannot be read", side)
 		}
 		for resource, want := range map[string][]string{
 			"statefulsets": {"web"}, "poddisruptionbudgets": {"web-pdb"}, "persistentvolumeclaims": {"data-web-0", "data-web-1"}, "persistentvolumes": {"pv-1", "pv-2"},
@@ -266,4 +266,48 @@ func granted(p, other *plans.Plan) (on clusters.Clusters, roles int) {
 		on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(all...).Build()
 	}
 	return on, roles
+}
+
+// Roles have the rights by which the checks see what would leave a pod Pending on the destination. The steps of a move
+// need none of them, so that the check of the rights asks for none.
+func TestRolesLetTheChecksSeeTheDestination(t *testing.T) {
+	account := types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}
+	for name, c := range map[string]struct {
+		cluster types.UID
+		mode    plans.Mode
+		want    map[plans.Side][]string
+	}{
+		"volumes that move":          {"b", plans.Reimport, map[plans.Side][]string{plans.Source: {"get storageclasses"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall"}}},
+		"an empty start":             {"b", plans.Empty, map[plans.Side][]string{plans.Source: {"get storageclasses"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
+		"volumes within one cluster": {"a", plans.Rebind, map[plans.Side][]string{plans.Destination: {"list resourcequotas in mall"}}},
+		"an empty start within it":   {"a", plans.Empty, map[plans.Side][]string{plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
+	} {
+		p := &plans.Plan{
+			Name: "web", ID: "abc", Count: 2, Claims: []plans.ClaimMove{{Template: "data", Mode: c.mode}},
+			Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: c.cluster, Namespace: "mall", Name: "web"},
+		}
+		for _, side := range plans.Sides() {
+			for whose, printed := range map[string][]client.Object{"an orchestrator": Roles(p, side, account, nil), "a user": UserRoles(p, side, []string{"anna"}, nil, nil)} {
+				var got []string
+				for _, o := range printed {
+					for _, r := range rulesOf(o) {
+						if !slices.Contains([]string{"resourcequotas", "storageclasses"}, r.Resources[0]) {
+							continue
+						}
+						for _, verb := range r.Verbs {
+							what := verb + " " + r.Resources[0]
+							if in := o.GetNamespace(); in != "" {
+								what += " in " + in
+							}
+							got = append(got, what)
+						}
+					}
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, c.want[side]) {
+					t.Errorf("%s, %s of %s may %v, expected %v", name, whose, side, got, c.want[side])
+				}
+			}
+		}
+	}
 }

@@ -108,6 +108,24 @@ func ForRecords() []Right {
 // depends on it.
 func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create"}} }
 
+// ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, and the
+// classes of claims that start empty. They are not part of Rights: no step depends on them, and a check that may not
+// look warns. Between waves a warning bars nothing, so that an orchestrator needs the quotas.
+func ForChecks(p *plans.Plan, side plans.Side) []Right {
+	if side == plans.Source {
+		return nil
+	}
+	out := []Right{{Resource: "resourcequotas", Verbs: []string{"list"}}}
+	if len(p.Moved()) < len(p.Claims) {
+		classes := Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"list"}, ClusterWide: true} // which is the default one
+		if p.OneCluster() {
+			classes.Verbs = []string{"get", "list"} // between clusters Rights has the other
+		}
+		out = append(out, classes)
+	}
+	return out
+}
+
 // forGates returns the rights that the gates of a side need, for the move and for an abort: an aborted plan
 // asks the same gates in the other direction.
 func forGates(p *plans.Plan, side plans.Side) []Right {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ type Estate struct {
 	Volumes []string
 	// Claim is the spec of the claims, without the name of their volume.
 	Claim string
+	// Template is the spec of the claim template, and Empty reports whether the ordinals start without its data.
+	Template string
+	Empty    bool
 	// Shared is the volume of the claim that the pod template names, if it has one, in short YAML.
 	Shared  string
 	Spec    string // of the pods, in short YAML
@@ -45,7 +49,7 @@ type Estate struct {
 	One     bool // whether both sides are in one cluster
 	Here    []client.Object
 	There   []client.Object
-	// Forbids is a list type that no client may list, such as "*v1.ServiceList".
+	// Forbids is a type that no client may read, such as "*v1.ServiceList" or "*v1.StorageClass".
 	Forbids string
 }
 
@@ -59,6 +63,9 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	}
 	if len(e.Volumes) > 0 {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		if e.Template != "" {
+			set.Spec.VolumeClaimTemplates[0].Spec = planstest.Parsed[corev1.PersistentVolumeClaimSpec](t, e.Template)
+		}
 	}
 	in := build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1, Set: set, Storage: e.Storage,
@@ -67,6 +74,9 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	}
 	if e.One {
 		in.Destination.Cluster, in.Destination.Context = "one", "east"
+	}
+	if e.Empty {
+		in.Empty, in.Gates = []string{"data"}, []plans.Gate{{Name: "caught-up", When: plans.AfterGrow, Timeout: metav1.Duration{Duration: time.Minute}, Exec: &plans.Exec{Command: []string{"true"}}}}
 	}
 	if e.Patch != "" {
 		in.Patches = []plans.Patch{{Patch: e.Patch}}
@@ -119,6 +129,12 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 				return no
 			}
 			return c.List(ctx, list, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if fmt.Sprintf("%T", o) == e.Forbids {
+				return no
+			}
+			return c.Get(ctx, key, o, opts...)
 		},
 	}).Build(), clusters.Scheme()}
 }

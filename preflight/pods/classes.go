@@ -1,11 +1,13 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -32,23 +34,29 @@ type clusterObject struct {
 	differs func(here, there client.Object) string
 	// shows returns what the user must know to make the object.
 	shows func(client.Object) string
+	// wanted is why the object must exist, and another is how the user names another one. They are empty where the
+	// pods name the object.
+	wanted, another string
 }
 
-// Classes requires every such object on the destination.
+// Classes requires every such object on the destination, and the StorageClasses of the claims that the
+// destination's set makes there.
 func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	template, err := i.Arriving()
+	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
 	if err != nil {
 		return nil, err
 	}
+	spec := set.Spec.Template.Spec
+	named, unnamed := classesOfEmpty(i.Plan, set)
 	var out []check.Finding
-	for _, p := range clusterObjectsOf(template.Spec) {
+	for _, p := range append(clusterObjectsOf(spec), named...) {
 		found, err := proper(ctx, i, p)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, found...)
 	}
-	found, err := defaultClass(ctx, i, template.Spec)
+	found, err := defaultClass(ctx, i, append(unclassed(spec), unnamed...))
 	return append(out, found...), err
 }
 
@@ -72,8 +80,8 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 			saw += " (on the source: " + p.shows(here) + ")"
 		}
 		return []check.Finding{{
-			Object: called, Saw: saw, Want: "it to exist, as the pods name it",
-			Remedy: "it is not copied: create it there, or name another with --patch",
+			Object: called, Saw: saw, Want: "it to exist, as " + cmp.Or(p.wanted, "the pods name it"),
+			Remedy: "it is not copied: create it there, or name another with " + cmp.Or(p.another, "--patch"),
 		}}, nil
 	case here != nil && !i.Plan.OneCluster() && p.differs != nil:
 		if saw := p.differs(here, there); saw != "" {
@@ -135,7 +143,7 @@ func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 	}
 	if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 		if name := e.VolumeClaimTemplate.Spec.StorageClassName; name != nil && *name != "" {
-			out = append(out, clusterObject{kind: "StorageClass", name: *name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }})
+			out = append(out, storageClass(*name))
 		}
 	}
 	if v.CSI != nil {
@@ -152,27 +160,67 @@ func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 	return out
 }
 
-// defaultClass requires a default StorageClass on the destination where a volume that is made with each pod
-// names no class.
-func defaultClass(ctx context.Context, i check.Inspection, spec corev1.PodSpec) ([]check.Finding, error) {
-	for _, name := range slices.Sorted(maps.Keys(sets.Ephemeral(spec))) {
-		if sets.Ephemeral(spec)[name].Spec.StorageClassName != nil {
+// classesOfEmpty returns the StorageClasses of the claim templates whose ordinals start without data, and the
+// templates that name none. The destination's controller makes these claims. An API server accepts one whose
+// class does not exist, and the claim then stays Pending with its ordinal down. So a dry run does not show it.
+func classesOfEmpty(p *plans.Plan, set *appsv1.StatefulSet) (named []clusterObject, unnamed []string) {
+	for _, t := range set.Spec.VolumeClaimTemplates {
+		if !slices.Contains(p.Claims, plans.ClaimMove{Template: t.Name, Mode: plans.Empty}) {
 			continue
 		}
-		var all storagev1.StorageClassList
-		if err := i.On[plans.Destination].List(ctx, &all); err != nil {
-			return check.Unseen(err, "the default StorageClass of the destination", "storageclasses")
-		}
-		if !slices.ContainsFunc(all.Items, func(c storagev1.StorageClass) bool {
-			return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
-		}) {
-			return []check.Finding{{
-				Object: "ephemeral volume " + name, Saw: "it names no StorageClass, and the destination has no default one", Want: "a class by which it is made there with each pod",
-				Remedy: "name one with --patch, or make one the default there",
-			}}, nil
+		called := "claim template " + t.Name
+		switch class := t.Spec.StorageClassName; {
+		case class == nil:
+			unnamed = append(unnamed, called)
+		case *class != "": // otherwise an administrator makes the volumes by hand
+			o := storageClass(*class)
+			o.wanted, o.another = called+" starts empty with it", "--storage-class or --patch"
+			named = append(named, o)
 		}
 	}
-	return nil, nil
+	return named, unnamed
+}
+
+func storageClass(name string) clusterObject {
+	return clusterObject{kind: "StorageClass", name: name, resource: "storageclasses", object: func() client.Object { return &storagev1.StorageClass{} }}
+}
+
+// unclassed returns the volumes that are made with each pod and name no class.
+func unclassed(spec corev1.PodSpec) (out []string) {
+	all := sets.Ephemeral(spec)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name].Spec.StorageClassName == nil {
+			out = append(out, "ephemeral volume "+name)
+		}
+	}
+	return out
+}
+
+// defaultClass requires a default StorageClass on the destination for what is made there and names no class.
+func defaultClass(ctx context.Context, i check.Inspection, unclassed []string) ([]check.Finding, error) {
+	if len(unclassed) == 0 {
+		return nil, nil
+	}
+	var all storagev1.StorageClassList
+	if err := i.On[plans.Destination].List(ctx, &all); err != nil {
+		return check.Unseen(err, "the default StorageClass of the destination", "storageclasses")
+	}
+	if slices.ContainsFunc(all.Items, isDefault) {
+		return nil, nil
+	}
+	var out []check.Finding
+	for _, called := range unclassed {
+		out = append(out, check.Finding{
+			Object: called, Saw: "it names no StorageClass, and the destination has no default one", Want: "a class by which it is made there with each pod",
+			Remedy: "name one with --patch, or make one the default there",
+		})
+	}
+	return out, nil
+}
+
+// isDefault reports whether Kubernetes takes the class for claims that name none. It still reads the older annotation.
+func isDefault(c storagev1.StorageClass) bool {
+	return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" || c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
 }
 
 func priority(o client.Object) string {

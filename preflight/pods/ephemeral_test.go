@@ -56,6 +56,44 @@ func TestClassesOfEphemeralVolumesAreMapped(t *testing.T) {
 	}
 }
 
+// The claim of an ordinal that starts without data is made by the destination's controller from the template of its set.
+// An API server accepts a claim of a class that does not exist, and the claim then stays Pending.
+func TestClassesOfClaimsThatStartEmptyAreOnTheDestination(t *testing.T) {
+	const fast, none, plain = "{storageClassName: fast}", "{accessModes: [ReadWriteOnce]}", "{containers: [{name: web}]}"
+	renamed := plans.Storage{Classes: map[string]string{"fast": "fast-west"}}
+	patched := "spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: slow}}]}"
+	ga, beta := map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}, map[string]string{"storageclass.beta.kubernetes.io/is-default-class": "true"}
+	for name, c := range map[string]struct {
+		checktest.Estate
+		want []string
+	}{
+		"there":                   {checktest.Estate{Template: fast, There: []client.Object{classNamed("fast", nil)}}, nil},
+		"there under its name":    {checktest.Estate{Template: fast, Storage: renamed, There: []client.Object{classNamed("fast-west", nil)}}, nil},
+		"on the source only":      {checktest.Estate{Template: fast, Here: []client.Object{classNamed("fast", nil)}}, []string{"FAIL ...StorageClass fast: it does not exist on the destination...claim template data starts empty with it...--storage-class or --patch"}},
+		"not there under it":      {checktest.Estate{Template: fast, Storage: renamed, There: []client.Object{classNamed("fast", nil)}}, []string{"FAIL ...StorageClass fast-west: it does not exist...--storage-class or --patch"}},
+		"another by patch":        {checktest.Estate{Template: fast, Patch: patched, There: []client.Object{classNamed("fast", nil)}}, []string{"FAIL ...StorageClass slow"}},
+		"in the same cluster":     {checktest.Estate{Template: fast, One: true}, []string{"FAIL ...StorageClass fast: it does not exist on the destination"}},
+		"as an ephemeral volume":  {checktest.Estate{Template: fast, Spec: scratch}, []string{"FAIL ...StorageClass fast", "FAIL ...StorageClass fast...claim template data"}},
+		"nobody may see it":       {checktest.Estate{Template: fast, Forbids: "*v1.StorageClass"}, []string{"WARN ...StorageClass fast on the destination...you may not look at storageclasses"}},
+		"made by hand":            {checktest.Estate{Template: "{storageClassName: ''}"}, nil},
+		"the default":             {checktest.Estate{Template: none, There: []client.Object{classNamed("any", ga)}}, nil},
+		"the default of old":      {checktest.Estate{Template: none, There: []client.Object{classNamed("any", beta)}}, nil},
+		"the default of nobody":   {checktest.Estate{Template: none, There: []client.Object{classNamed("any", nil)}}, []string{"FAIL ...claim template data: it names no StorageClass, and the destination has no default one"}},
+		"the default nobody sees": {checktest.Estate{Template: none, Forbids: "*v1.StorageClassList"}, []string{"WARN ...the default StorageClass...you may not look at storageclasses"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Volumes, c.Empty = []string{"spec: {nfs: {server: files, path: /a}}"}, true
+			if c.Spec == "" {
+				c.Spec = plain
+			}
+			c.Finds(t, Classes, c.want...)
+		})
+	}
+	t.Run("a claim that moves", func(t *testing.T) { // it keeps its volume, and the check volume-usable looks for the class
+		checktest.Estate{Spec: plain, Template: fast, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}}.Finds(t, Classes)
+	})
+}
+
 func TestDriversOfInlineVolumesMustBeThere(t *testing.T) {
 	vault := checktest.CustomObject(t, "{apiVersion: secrets-store.csi.x-k8s.io/v1, kind: SecretProviderClass, metadata: {namespace: mall, name: vault}}")
 	checktest.Estate{Spec: inline, There: []client.Object{checktest.InstalledDriver("secrets-store.csi.k8s.io"), vault}}.Finds(t, Classes)
