@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -37,6 +38,9 @@ type clusterObject struct {
 	// wanted is why the object must exist, and another is how the user names another one. They are empty where the
 	// pods name the object.
 	wanted, another string
+	// byHand reports that volumes made by hand can have this name too, without an object: as they do on a source that
+	// has none.
+	byHand bool
 }
 
 // Classes requires every such object on the destination, and the StorageClasses of the claims that the
@@ -47,7 +51,7 @@ func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		return nil, err
 	}
 	spec := set.Spec.Template.Spec
-	named, unnamed := classesOfEmpty(i.Plan, set)
+	named, unnamed := classesOfEmpty(i.Plan, i.Now.Set, set)
 	var out []check.Finding
 	for _, p := range append(clusterObjectsOf(spec), named...) {
 		found, err := proper(ctx, i, p)
@@ -74,6 +78,11 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 		here = nil // the object is missing there anyway
 	}
 	switch {
+	case there == nil && here == nil && err == nil && p.byHand:
+		return []check.Finding{{
+			Level: check.Warn, Object: called, Saw: "no side has it", Want: "volumes of that name, made by hand, as " + p.wanted,
+			Remedy: "see that the destination has one for each ordinal before it comes",
+		}}, nil
 	case there == nil:
 		saw := "it does not exist on the destination"
 		if here != nil && p.shows != nil {
@@ -163,7 +172,12 @@ func clusterObjectsOfVolume(v corev1.VolumeSource) []clusterObject {
 // classesOfEmpty returns the StorageClasses of the claim templates whose ordinals start without data, and the
 // templates that name none. The destination's controller makes these claims. An API server accepts one whose
 // class does not exist, and the claim then stays Pending with its ordinal down. So a dry run does not show it.
-func classesOfEmpty(p *plans.Plan, set *appsv1.StatefulSet) (named []clusterObject, unnamed []string) {
+func classesOfEmpty(p *plans.Plan, source, set *appsv1.StatefulSet) (named []clusterObject, unnamed []string) {
+	same := func(template corev1.PersistentVolumeClaim) bool { // a class that was translated or patched must exist
+		return slices.ContainsFunc(source.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
+			return t.Name == template.Name && ptr.Equal(t.Spec.StorageClassName, template.Spec.StorageClassName)
+		})
+	}
 	for _, t := range set.Spec.VolumeClaimTemplates {
 		if !slices.Contains(p.Claims, plans.ClaimMove{Template: t.Name, Mode: plans.Empty}) {
 			continue
@@ -174,7 +188,7 @@ func classesOfEmpty(p *plans.Plan, set *appsv1.StatefulSet) (named []clusterObje
 			unnamed = append(unnamed, called)
 		case *class != "": // otherwise an administrator makes the volumes by hand
 			o := storageClass(*class)
-			o.wanted, o.another = called+" starts empty with it", "--storage-class or --patch"
+			o.wanted, o.another, o.byHand = called+" starts empty with it", "--storage-class or --patch", same(t)
 			named = append(named, o)
 		}
 	}
