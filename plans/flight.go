@@ -28,6 +28,11 @@ type Flight struct {
 	WaitsThere bool `json:"waitsThere,omitempty"`
 }
 
+// LeavesBy reports whether it is the flight of the wave of a step, from the side that the wave leaves by this step.
+func (f *Flight) LeavesBy(s Step) bool {
+	return f != nil && f.Ordinals == s.Ordinals && f.From == s.From
+}
+
 // Pod is the pod of an ordinal in flight. An ordinal that had no pod when it was released has none.
 type Pod struct {
 	// Ordinal is the ordinal of the pod.

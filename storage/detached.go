@@ -40,7 +40,7 @@ func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.
 		return "", err
 	}
 	flight.NodesGoneThere = m.NodesGone
-	if m.InFlight() && m.Flight.From == m.From { // what the user has said since Shrink has begun
+	if m.Flight.LeavesBy(m.Step) { // what the user has said since Shrink has begun
 		flight.NodesGoneThere = sets.List(sets.New(m.NodesGone...).Insert(m.Flight.NodesGoneThere...))
 	}
 	s, err := v.detached(ctx, flight, m.To())

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -19,15 +20,13 @@ func (a *app) abortCommand() *cobra.Command {
 			a.word.MaxUnavailable = plans.Unavailable(&v, t.Plan.Count)
 			return nil, err
 		})
-	first := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error { // BEFORE the network
-		if unavailable != "" {
-			if _, err := plans.ReadUnavailable("--max-unavailable", unavailable); err != nil {
-				return err
-			}
+	program.Before(cmd, func() error {
+		if unavailable == "" {
+			return nil
 		}
-		return first(cmd, args)
-	}
+		_, err := plans.ReadUnavailable("--max-unavailable", unavailable)
+		return err
+	})
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
 	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)

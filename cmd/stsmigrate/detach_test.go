@@ -242,27 +242,16 @@ func TestAResumeThatFailsLeavesThePause(t *testing.T) {
 // kept stores a plan that was finalized with --keep-names, and whose source was in another cluster.
 func kept(t *testing.T, on client.Client, detached bool) *plans.Plan {
 	t.Helper()
-	replicas := int32(3)
-	p, err := build.Plan(build.Inputs{
-		Name: "web", ID: "abc", MaxUnavailable: 1,
-		Source:      plans.Ref{Cluster: "uid-of-the-old-cluster", Context: "east", Namespace: "shop", Name: "web"},
-		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "west", Namespace: "mall", Name: "web"},
-		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: "web"}},
-		Names:       plans.Names{Mode: plans.Bridge, Service: "web"},
+	return keepOf(t, on, "mall", func(in *build.Inputs) {
+		in.Source.Cluster, in.Source.Context, in.Destination.Context = "uid-of-the-old-cluster", "east", "west"
+		in.Set.Spec.ServiceName, in.Names = "web", plans.Names{Mode: plans.Bridge, Service: "web"}
+	}, func(p *plans.Plan, j *journal.Journal) {
+		j.StartLeg(p, plans.Finalize)
+		j.Epoch, j.Outcome, j.KeepNames, j.Detached = 2, plans.Finalized, true, detached
+		for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
+			j.Done, j.Begun = s.Seq, s.Seq
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := journal.New(p)
-	j.StartLeg(p, plans.Finalize)
-	j.Epoch, j.Outcome, j.KeepNames, j.Detached = 2, plans.Finalized, true, detached
-	for s, _, more := j.Next(p); more; s, _, more = j.Next(p) {
-		j.Done, j.Begun = s.Seq, s.Seq
-	}
-	if err := records.NewStore(on, "mall", p.Name).Create(t.Context(), p, j); err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // Kept names can be taken away after the source's cluster has been switched off (L6).

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
@@ -53,16 +54,12 @@ func (a *app) dryRunFlag(cmd *cobra.Command, known ...string) {
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "none", usage)
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = known[len(known)-1]
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is new
-	before := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(known, a.dryRun) {
-			return fmt.Errorf("--dry-run=%s: expected one of %s", a.dryRun, strings.Join(known, ", "))
+	program.Before(cmd, func() error {
+		if slices.Contains(known, a.dryRun) {
+			return nil
 		}
-		if before != nil {
-			return before(cmd, args)
-		}
-		return nil
-	}
+		return fmt.Errorf("--dry-run=%s: expected one of %s", a.dryRun, strings.Join(known, ", "))
+	})
 }
 
 // loadFile finds a plan as load does. If a file is named that is a Migration, its plan is made.

@@ -82,7 +82,7 @@ func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
 		fmt.Fprintf(a.Out, "plan %s has kept no names; nothing to do\n", t.Plan.Name)
 		return nil
 	}
-	if err := a.reaches(t, j); err != nil {
+	if err := a.reaches(t, j, !j.Detached); err != nil {
 		return err
 	}
 	if err := a.confirm(fmt.Sprintf("Take the old names of plan %s away? Clients that still use them will not find %s any more.", t.Plan.Name, t.Plan.Destination)); err != nil {
@@ -120,9 +120,7 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 	case !j.KeepNames && (j.Ended() || j.Leg.Direction == plans.Finalize) || j.Outcome == plans.Aborted:
 		return fmt.Errorf("plan %s is finalized or aborted, or about to be: its names are gone", t.Plan.Name)
 	}
-	here := *j
-	here.Detached = false // this process needs both clusters, also of a plan that an orchestrator carries out
-	if err := a.reaches(t, &here); err != nil {
+	if err := a.reaches(t, j, true); err != nil { // also of a plan that an orchestrator carries out
 		return err
 	}
 	if len(t.Plan.Directories()) > 0 {

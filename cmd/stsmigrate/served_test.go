@@ -231,18 +231,26 @@ func command(t *testing.T, args ...string) outcome {
 // keep stores a plan and its journal, changed by change, in a namespace.
 func keep(t *testing.T, on client.Client, namespace string, change func(*journal.Journal)) *plans.Plan {
 	t.Helper()
+	return keepOf(t, on, namespace, func(*build.Inputs) {}, func(_ *plans.Plan, j *journal.Journal) { change(j) })
+}
+
+// keepOf stores a plan, made of inputs that with has changed, and its journal.
+func keepOf(t *testing.T, on client.Client, namespace string, with func(*build.Inputs), change func(*plans.Plan, *journal.Journal)) *plans.Plan {
+	t.Helper()
 	replicas := int32(3)
-	p, err := build.Plan(build.Inputs{
+	in := build.Inputs{
 		Name: "web", ID: "abc", MaxUnavailable: 1,
 		Source:      plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "uid-of-the-cluster", Context: "home", Namespace: "mall", Name: "web"},
 		Set:         &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
-	})
+	}
+	with(&in)
+	p, err := build.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := journal.New(p)
-	change(j)
+	change(p, j)
 	if err := records.NewStore(on, namespace, p.Name).Create(t.Context(), p, j); err != nil {
 		t.Fatal(err)
 	}

@@ -121,30 +121,31 @@ func (a *app) toTurn(ctx context.Context, t *reach.Target) (*journal.Journal, er
 	if err != nil {
 		return nil, err
 	}
-	return j, a.reaches(t, j)
+	return j, a.reaches(t, j, !j.Detached)
 }
 
-// reaches returns an error if this process does not reach a cluster that it needs.
-func (a *app) reaches(t *reach.Target, j *journal.Journal) error {
+// reaches returns an error if this process does not reach a cluster that it needs. itself reports that it writes to the
+// clusters, and not an orchestrator.
+func (a *app) reaches(t *reach.Target, j *journal.Journal, itself bool) error {
 	switch {
 	case a.word.SourceGone || j.Assurances.SourceGone:
-		return a.without(t, j)
-	case j.Detached:
-		return nil
+		return a.without(t, itself)
+	case itself:
+		return t.Connected()
 	}
-	return t.Connected()
+	return nil
 }
 
 // without lets the plan continue without its source's cluster. It returns an error if that cluster responds,
 // if the user gave the UID of another cluster, or if this process also needs a destination that is lost.
-func (a *app) without(t *reach.Target, j *journal.Journal) error {
+func (a *app) without(t *reach.Target, itself bool) error {
 	source := t.Plan.Source
 	switch {
 	case a.word.SourceGone && a.sourceGone != source.Cluster:
 		return fmt.Errorf("--source-gone %s: the source of plan %s is in the cluster %s (context %q)", a.sourceGone, t.Plan.Name, source.Cluster, source.Context)
 	case t.On[plans.Source] != nil:
 		return fmt.Errorf("the cluster of %s answers (%s): it is not gone, and finalize has to clean it up", source, source.Cluster)
-	case !j.Detached && t.Lost[plans.Destination] != nil:
+	case itself && t.Lost[plans.Destination] != nil:
 		return t.Lost[plans.Destination]
 	}
 	t.On = t.On.Gone()
@@ -155,14 +156,10 @@ func (a *app) without(t *reach.Target, j *journal.Journal) error {
 func (a *app) sourceGoneFlag(cmd *cobra.Command) {
 	var cluster string
 	cmd.Flags().StringVar(&cluster, "source-gone", "", "do without the source's cluster, which does not exist any more: the UID of its namespace kube-system, as status -o yaml has it")
-	first := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+	program.Before(cmd, func() error {
 		a.word.SourceGone, a.sourceGone = cmd.Flags().Changed("source-gone"), types.UID(cluster)
-		if first == nil {
-			return nil
-		}
-		return first(cmd, args)
-	}
+		return nil
+	})
 }
 
 // wordFlags adds the flags with which the user vouches for something when a plan continues.

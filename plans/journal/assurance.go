@@ -142,7 +142,10 @@ func (j *Journal) leaves(p *plans.Plan) *plans.Step {
 // Down reports whether the ordinals of the flight may now be on neither side.
 func (j *Journal) Down(p *plans.Plan) bool {
 	step, _, more := j.Next(p)
-	return more && step.Moves() && j.Flight != nil && j.Flight.Ordinals == step.Ordinals && (j.Reversed(step) || !step.Boundary() && j.Flight.From == step.From)
+	if !more || !step.Moves() || j.Flight == nil {
+		return false
+	}
+	return !step.Boundary() && j.Flight.LeavesBy(step) || j.Flight.Ordinals == step.Ordinals && j.Reversed(step)
 }
 
 // allows returns how many ordinals may be unavailable on the current direction of the plan.

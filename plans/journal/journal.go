@@ -225,8 +225,7 @@ func (j *Journal) Recorded(u plans.Undo) bool {
 // plan was reversed. Everything that the earlier leg did not reach is then already as it should be.
 // Reversed becomes false when the ordinals are found to have arrived and leave again.
 func (j *Journal) Reversed(s plans.Step) bool {
-	left := j.Flight != nil && j.Flight.Ordinals == s.Ordinals && j.Flight.From == s.From
-	return j.Leg.Direction == plans.Abort && !j.Leg.Arrived && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !left
+	return j.Leg.Direction == plans.Abort && !j.Leg.Arrived && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !j.Flight.LeavesBy(s)
 }
 
 // Behind returns what a stamp says that the journal does not, or "". Each step is in the journal before its first

@@ -31,16 +31,12 @@ const (
 // With it standard output is for events alone, and what the user asked for beside it would not be there.
 func EventsFlag(cmd *cobra.Command, to *string) {
 	program.Choice(cmd.Flags(), to, "events", "print one line per event, also on a terminal: json (one object per line, docs/schemas/event.schema.json) or text", "json", "text")
-	before := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if err := eventless(cmd); err != nil && *to != "" {
-			return err
+	program.Before(cmd, func() error {
+		if *to == "" {
+			return nil
 		}
-		if before != nil {
-			return before(cmd, args)
-		}
-		return nil
-	}
+		return eventless(cmd)
+	})
 }
 
 // eventless returns why a command has no events, or nil.
