@@ -62,6 +62,19 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 		keeper.signal(syscall.SIGINT)
 		keeper.end().expect(t, done)
 
+		if s.mode == reimport { // by a kubeconfig without the source's cluster, as if it were switched off
+			var system corev1.Namespace
+			if err := s.source.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+				t.Fatal(err)
+			}
+			keeper := start(t, "names", "web", "-w", "--source-gone", string(system.UID), "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig)
+			keeper.until("answered on both sides")
+			s.restarted(s.destination, "web-1")
+			s.found(s.destination)
+			keeper.signal(syscall.SIGINT)
+			keeper.end().expect(t, done)
+		}
+
 		// A second move of the set would yield two answers for one name.
 		back := []string{
 			"plan", "web", "--name", "back", "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig,
