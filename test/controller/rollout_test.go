@@ -213,6 +213,13 @@ func TestAnUpdateThatFailsIsRolledBack(t *testing.T) {
 	s.rollout(0, "status --timeout 1m")
 	former, _ := s.seen("it is at rest")
 	s.change(fmt.Sprintf(`"progressDeadlineSeconds":5,"updateStrategy":{"rollingUpdate":{"onFailure":"Rollback"}},"template":{"metadata":{"annotations":{%q:"true"}}}`, cluster.NeverReady))
+	// The deadline of the set may pass before that of the new pod, which counts from the pod's creation.
+	s.rollout(4, "status --timeout 1m")
+	s.until(s.t, "the update has failed", func(ctx context.Context) bool {
+		err := s.Get(ctx, client.ObjectKeyFromObject(s.set), s.set)
+		failed, _, _ := unstructured.NestedString(s.set.Object, "status", "failedRevision")
+		return err == nil && failed != ""
+	})
 	if said := s.rollout(4, "status --timeout 1m"); !strings.Contains(said, "has failed (no progress for 5s: pod web-7 ") {
 		t.Error(said)
 	}

@@ -2,11 +2,13 @@ package move_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -14,8 +16,9 @@ import (
 )
 
 // A real API server sends whole nodes. What the kubelet reports of a node that is well is told to no plan, and a
-// drain, a volume in use and the end of the node are. A watch tells of changes in the order in which they are made. The
-// node is Ready and not cordoned, or the controller manager would write to it too.
+// drain, a volume in use and the end of the node are. A watch tells of changes in the order in which they are made: once
+// the change of another node is told, so is all that came before. The controller manager writes to a new node as well:
+// the API server taints each until its condition was seen.
 func TestAPlanIsToldOfADrainAndNotOfAHeartbeat(t *testing.T) {
 	t.Parallel()
 	c, err := clusters.Connect(bed.East.Config())
@@ -28,71 +31,106 @@ func TestAPlanIsToldOfADrainAndNotOfAHeartbeat(t *testing.T) {
 	}
 	signal := clusters.NewChangeSignal()
 	signal.Follow(t.Context(), watches, plans.Source, "", clusters.Kinds{"Node": {Version: "v1", Resource: "nodes"}})
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "watched-node"}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	changes := changesOf(n, c)
+	n, other := newWatchedNode(c, "watched-node"), newWatchedNode(c, "other-node")
+	if err := other.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.remove(context.Background()) })
 	for _, step := range []struct {
-		name   string
-		make   []func(context.Context) error // of which only the last is told
-		turned bool
-		gone   bool
+		name         string
+		make         func(context.Context) error
+		told, turned bool
 	}{
-		{"a new node", []func(context.Context) error{changes.create}, true, false},
-		{"a volume is in use", []func(context.Context) error{changes.beat, changes.beat, changes.use}, false, false},
-		{"a drain", []func(context.Context) error{changes.beat, changes.drain}, true, false},
-		{"the end of the node", []func(context.Context) error{changes.beat, changes.remove}, true, true},
+		{"a new node", n.create, true, true},
+		{"a heartbeat", n.beat, false, false},
+		{"a volume is in use", n.use, true, false},
+		{"a drain", n.drain, true, true},
+		{"a heartbeat of a drained node", n.beat, false, false},
+		{"the end of the node", n.remove, true, true},
 	} {
-		for _, change := range step.make {
+		for _, change := range []func(context.Context) error{step.make, other.use} {
 			if err := change(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got := toldOf(t, signal, n.Name)
-		if got.Turned != step.turned || got.Gone != step.gone || !got.Gone && got.Version != n.ResourceVersion {
-			t.Errorf("%s: told %+v, expected turned %t, gone %t, version %s", step.name, got, step.turned, step.gone, n.ResourceVersion)
+		if got, told := toldOf(t, signal, n, other); told != step.told || got.Turned != step.turned {
+			t.Errorf("%s: told %t, %+v; expected %t, turned %t", step.name, told, got, step.told, step.turned)
 		}
 	}
 }
 
-// toldOf waits until a change of a node is told, and returns it.
-func toldOf(t *testing.T, signal *clusters.ChangeSignal, name string) clusters.Change {
+// toldOf takes what is told until the last change of the other node is. It returns what was told of the first one, as
+// one change, and whether anything was.
+func toldOf(t *testing.T, signal *clusters.ChangeSignal, n, other *watchedNode) (all clusters.Change, told bool) {
 	t.Helper()
+	of := func(n *watchedNode) clusters.ObjectKey {
+		return clusters.ObjectKey{Cluster: plans.Source, Kind: "Node", Name: n.Name}
+	}
 	for late := time.After(time.Minute); ; {
 		select {
 		case <-signal.C():
-			if change, mine := signal.Take().Of[clusters.ObjectKey{Cluster: plans.Source, Kind: "Node", Name: name}]; mine {
-				return change
+			taken := signal.Take().Of
+			if change, mine := taken[of(n)]; mine {
+				change.Turned = change.Turned || all.Turned
+				all, told = change, true
+			}
+			if taken[of(other)].Version == other.ResourceVersion {
+				return all, told
 			}
 		case <-late:
-			t.Fatal("nothing was told of the node")
+			t.Fatalf("the change of the other node was not told: version %s", other.ResourceVersion)
 		}
 	}
 }
 
-// nodeChanges are the changes of one node, which keep its version.
-type nodeChanges struct{ create, beat, use, drain, remove func(context.Context) error }
+// watchedNode is a node whose kubelet and administrator are the test.
+type watchedNode struct {
+	corev1.Node
 
-func changesOf(n *corev1.Node, c client.Client) nodeChanges {
-	beats := int64(0)
-	status := func(change func()) func(context.Context) error {
-		return func(ctx context.Context) error {
-			was := n.DeepCopy()
-			change()
-			return c.Status().Patch(ctx, n, client.MergeFrom(was))
-		}
-	}
-	return nodeChanges{
-		create: func(ctx context.Context) error { return c.Create(ctx, n) },
-		beat: status(func() {
-			beats++
-			n.Status.Conditions[0].LastHeartbeatTime = metav1.Unix(beats, 0)
-		}),
-		use: status(func() { n.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk"} }),
-		drain: func(ctx context.Context) error {
-			was := n.DeepCopy()
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule})
-			return c.Patch(ctx, n, client.MergeFrom(was))
-		},
-		remove: func(ctx context.Context) error { return c.Delete(ctx, n) },
-	}
+	on          client.Client
+	beats, uses int64
 }
+
+func newWatchedNode(on client.Client, name string) *watchedNode {
+	n := &watchedNode{on: on, Node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+// create returns once the controller manager has written what it writes to a new node.
+func (n *watchedNode) create(ctx context.Context) error {
+	if err := n.on.Create(ctx, &n.Node); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := n.on.Get(ctx, client.ObjectKeyFromObject(n), &n.Node)
+		return n.Annotations[corev1.ObjectTTLAnnotationKey] != "" && len(n.Spec.Taints) == 0, err
+	})
+}
+
+func (n *watchedNode) report(ctx context.Context, change func()) error {
+	was := n.DeepCopy()
+	change()
+	return n.on.Status().Patch(ctx, &n.Node, client.MergeFrom(was))
+}
+
+func (n *watchedNode) beat(ctx context.Context) error {
+	n.beats++
+	return n.report(ctx, func() { n.Status.Conditions[0].LastHeartbeatTime = metav1.Unix(n.beats, 0) })
+}
+
+// use mounts another volume.
+func (n *watchedNode) use(ctx context.Context) error {
+	n.uses++
+	return n.report(ctx, func() {
+		n.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fmt.Sprint("disk-", n.uses))}
+	})
+}
+
+func (n *watchedNode) drain(ctx context.Context) error {
+	was := n.DeepCopy()
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule})
+	return n.on.Patch(ctx, &n.Node, client.MergeFrom(was))
+}
+
+func (n *watchedNode) remove(ctx context.Context) error { return n.on.Delete(ctx, &n.Node) }
