@@ -32,16 +32,31 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 				return "", err
 			}
 			if !found {
-				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On)
-				stale, err := listedElse(ctx, p, on[d.On], d, ip, pod.Name)
-				if err == nil && stale != "" {
-					why += fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale)
-				}
-				return why, err
+				obstacle, err := inTheWay(ctx, p, on[d.On], d, ip, pod.Name)
+				return fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s%s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On, obstacle), err
 			}
 		}
 	}
 	return "", nil
+}
+
+// inTheWay returns what has to be done before a name can be published in a directory, or "". A Service of the user does
+// not come back by itself. One that the plan made is recreated.
+func inTheWay(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
+	if d.Lists != "" {
+		var all corev1.ServiceList
+		if err := c.List(ctx, &all, client.InNamespace(d.Namespace)); err != nil {
+			return "", fmt.Errorf("listing Services of namespace %s on the %s: %w", d.Namespace, d.On, err)
+		}
+		if !slices.ContainsFunc(all.Items, func(s corev1.Service) bool { return s.Name == p.Names.Service }) {
+			return fmt.Sprintf(", where Service %s/%s no longer exists; recreate it as it was, with its namespace if that is gone too", d.Namespace, p.Names.Service), nil
+		}
+	}
+	stale, err := listedElse(ctx, p, c, d, address, hostname)
+	if err != nil || stale == "" {
+		return "", err
+	}
+	return fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale), nil
 }
 
 // needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the

@@ -1,12 +1,14 @@
 package dns
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
@@ -46,11 +48,35 @@ func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
 // A controller manager that does not run leaves the former address where it was: the wait says so.
 func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
 	host, service := "web-1", map[string]string{discoveryv1.LabelServiceName: "peers"}
+	peers := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
 	own := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers-x7k2p", Labels: service}, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{"10.0.0.1"}}}}
-	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own).Build()
+	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own, peers).Build()
 	why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
 	if err != nil || !strings.Contains(why, "EndpointSlice shop/peers-x7k2p still lists the name at another address") {
 		t.Errorf("%q, %v", why, err)
+	}
+}
+
+// A name in a Service that does not exist never resolves: the wait says so, and what to do. A stand-in is recreated.
+func TestAWaitForANameSaysThatItsServiceIsGone(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
+	for name, c := range map[string]struct {
+		cluster types.UID
+		world   []client.Object
+		gone    bool
+	}{
+		"it is gone":                    {"", nil, true},
+		"it is there":                   {"", []client.Object{service}, false},
+		"a stand-in is not yet":         {"2", []client.Object{service}, false},
+		"that of another name is there": {"", []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}}, true},
+	} {
+		p := bridge()
+		p.Destination.Cluster = cmp.Or(c.cluster, p.Destination.Cluster)
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(c.world...).Build()
+		why, err := Missing(t.Context(), p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
+		if err != nil || why == "" || strings.Contains(why, "Service shop/peers no longer exists; recreate it") != c.gone {
+			t.Errorf("%s: %q, %v, expected that the Service is named: %t", name, why, err, c.gone)
+		}
 	}
 }
 
