@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // kubeconfig has two clusters, east and west, each with a context of its name.
@@ -85,6 +87,28 @@ func TestTheHomeFlagsSayWherePlansAreLookedFor(t *testing.T) {
 		}
 		if after := *r.source.Context + "/" + *r.destination.Context; r.named() && after != before {
 			t.Errorf("%s: the contexts of the sides became %s", line, after)
+		}
+	}
+}
+
+// A context may have another name on this machine than where the plan was made, or its name may mean another cluster: the
+// next command says so again.
+func TestTheNextCommandNamesTheContextsThatTheRecordedOnesAreNot(t *testing.T) {
+	p := &plans.Plan{Source: plans.Ref{Context: "east"}, Destination: plans.Ref{Context: "west"}}
+	for _, c := range []struct{ source, destination, home, want string }{
+		{"east", "west", "west", " -n mall --context west"},
+		{"", "west", "west", " -n mall --context west"},
+		{"east", "there", "there", " -n mall --context there"},
+		{"west", "east", "east", " -n mall --context west --to-context east"},
+		{"here", "west", "west", " -n mall --context here --to-context west"},
+		{"east", "west", "hub", " -n mall --context hub"},
+		{"here", "west", "hub", " --context here --to-context west --home-context hub --home-namespace mall"},
+		{"east", "there", "hub", " --context east --to-context there --home-context hub --home-namespace mall"},
+	} {
+		r := flagged(t, "")
+		*r.source.KubeConfig, *r.source.Context, *r.destination.Context = "", c.source, c.destination
+		if got := r.found(p, &End{Context: c.home, Namespace: "mall"}); got != c.want {
+			t.Errorf("%v: %q", c, got)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (r *Flags) elsewhere(t *Target) *Target {
 	home.Namespace = t.Plan.Destination.Namespace
 	there.Home = &home
 	there.Store = records.NewStore(there.Home.Client, there.Home.Namespace, t.Plan.Name)
-	there.Flags = r.Again(there.Home)
+	there.Flags = r.found(t.Plan, there.Home)
 	return &there
 }
 

@@ -212,7 +212,7 @@ func (r *Flags) forPlan(ctx context.Context, p *plans.Plan, home *End) (*Target,
 		home = &there
 	}
 	t := newTarget(p, ends, home)
-	t.Lost, t.Flags = lost, r.Again(home)
+	t.Lost, t.Flags = lost, r.found(p, home)
 	return t, nil
 }
 
@@ -252,6 +252,20 @@ func (r *Flags) Again(home *End) string {
 		return program.Given("-n", home.Namespace, "--context", home.Context) + r.Kubeconfigs()
 	}
 	return r.Kubeconfigs() + program.Given("--to-context", home.Context, "--to-namespace", home.Namespace)
+}
+
+// found returns the flags with which a later command finds a plan at home and the clusters of its sides. On this machine a
+// context may have another name than where the plan was made, or its name may mean another cluster.
+func (r *Flags) found(p *plans.Plan, home *End) string {
+	from, to := *r.source.Context, *r.destination.Context
+	there := to == "" || to == home.Context
+	switch recorded := from == "" || from == p.Source.Context; {
+	case recorded && (there || to == p.Destination.Context):
+		return r.Again(home)
+	case there:
+		return program.Given("-n", home.Namespace, "--context", from, "--to-context", home.Context) + r.Kubeconfigs()
+	}
+	return program.Given("--context", from, "--to-context", to, "--home-context", home.Context, "--home-namespace", home.Namespace) + r.Kubeconfigs()
 }
 
 // Kubeconfigs returns the flags that name the kubeconfigs of both sides.
