@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,6 +113,21 @@ func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.
 func (w Pair) Claim(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolumeClaim, error) {
 	ref := w.Plan.On(side)
 	return Get[corev1.PersistentVolumeClaim](ctx, w.On[side], ref.Namespace, name, ref.String())
+}
+
+// SavedOn returns the name of a volume on which the plan has saved a claim of this name, unless it is the volume that is
+// given; "" if there is none. The plan protects that volume for the claim.
+func (w Pair) SavedOn(ctx context.Context, side plans.Side, claim, unless string) (name string, err error) {
+	err = Each(ctx, w.On[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
+		var saved metav1.PartialObjectMetadata
+		if pv.Name != unless && (plans.Stamp{Plan: w.Plan.ID}).Mine(pv) && json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &saved) == nil && saved.Name == claim {
+			name = pv.Name
+		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("listing the volumes on the %s: %w", side, err)
+	}
+	return name, nil
 }
 
 // object returns an empty object of a dependency's kind.

@@ -54,6 +54,7 @@ const (
 	ClaimOwned             ID = "ClaimOwned"
 	ClaimForeign           ID = "ClaimForeign"
 	ClaimDeleted           ID = "ClaimDeleted"
+	ClaimRecreated         ID = "ClaimRecreated"
 	SharedClaimDeleted     ID = "SharedClaimDeleted"
 	SharedClaimResized     ID = "SharedClaimResized"
 	ClaimResized           ID = "ClaimResized"

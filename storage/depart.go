@@ -56,8 +56,8 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	if owner := owned(v.Plan, claim); owner != nil {
 		return vol, *owner, nil
 	}
-	if s := v.ours(ctx, m, claim, pv, vol); s.Standing != plans.After {
-		return vol, s, nil
+	if s, err := v.ours(ctx, m, claim, pv, vol); err != nil || s.Standing != plans.After {
+		return vol, s, err
 	}
 	if s, err := v.inTheWay(ctx, m, vol, claim); err != nil || s.Standing != plans.After {
 		return vol, s, err
@@ -76,24 +76,25 @@ func KeptBy(claim *corev1.PersistentVolumeClaim) string {
 	return "finalizer " + strings.Join(others, ", ")
 }
 
-// ours requires that this plan protects the volume, and that the user's policy is saved on it.
-func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) plans.Observation {
+// ours requires that this plan protects the volume, and that the user's policy is saved on it. The user's word takes no
+// volume in the place of another one that is protected for the claim: the data is on that one (S5).
+func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) (plans.Observation, error) {
 	why := v.unsafe(pv, vol)
 	switch {
 	case m.Stamp.Barred(pv) != "":
-		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, m.Stamp.Barred(pv)))
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, m.Stamp.Barred(pv))), nil
 	case why == "" && v.marked(m, pv):
-		return plans.Done()
-	case m.Readopt && pv.DeletionTimestamp == nil:
-		s, err := v.retain(ctx, m, claim, pv)
-		if err != nil {
-			return plans.Stop(reasons.VolumeMarkLost, err.Error())
-		}
-		return s
-	case why != "":
-		return plans.Stop(reasons.VolumeUnsafe, why)
+		return plans.Done(), nil
 	}
-	return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name))
+	switch former, err := v.SavedOn(ctx, m.From, claim.Name, pv.Name); {
+	case err != nil || former != "":
+		return plans.Stop(reasons.ClaimRecreated, fmt.Sprintf("claim %s of %s was recreated and is bound to volume %s, while the data is on volume %s, which this plan protects for it; have the claim bound to that one again, or take the annotations stsmigrate.dev/* off that one if the other shall be used", claim.Name, v.Plan.On(m.From), pv.Name, former)), err
+	case m.Readopt && pv.DeletionTimestamp == nil:
+		return v.retain(ctx, m, claim, pv)
+	case why != "":
+		return plans.Stop(reasons.VolumeUnsafe, why), nil
+	}
+	return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name)), nil
 }
 
 // marked reports whether a volume carries all its annotations: the plan that owns it, its policy, and the

@@ -29,7 +29,10 @@ func TestNoOrdinalLeavesWithAVolumeThatCannotFollow(t *testing.T) {
 	noPolicy := func(pv *corev1.PersistentVolume) { delete(pv.Annotations, plans.PolicyAnnotation) }
 	noManifest := func(pv *corev1.PersistentVolume) { delete(pv.Annotations, plans.ClaimAnnotation) }
 	ofAnother := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
-	claim, pv := claimIn("shop", "old"), volume("shop", "old", isBound)
+	named := func(name string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Name = name }
+	}
+	claim, pv, former := claimIn("shop", "old"), volume("shop", "old", isBound), volume("shop", "older", named("pv-0"))
 	checkLook(t, []row{
 		leaves("all is well", plans.After, "", claim, pv),
 		leaves("the claim is kept by a program that reads it", plans.During, "is kept by finalizer example.com/backup", claimIn("shop", "old", keptBackUp), pv),
@@ -53,6 +56,10 @@ func TestNoOrdinalLeavesWithAVolumeThatCannotFollow(t *testing.T) {
 				}
 			},
 		},
+		{name: "not one in the place of the volume that is protected", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, unmarked), former}, want: plans.Conflict, reason: "the data is on volume pv-0, which this plan protects for it"},
+		{name: "nor one that a takeover has stamped", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, noPolicy, noManifest), former}, want: plans.Conflict, reason: "the data is on volume pv-0"},
+		leaves("nor is it said to have lost its marks", plans.Conflict, "was recreated and is bound to volume pv-1", claim, volume("shop", "old", isBound, unmarked, unprotected), former),
+		{name: "the user has given the protected one up", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, unmarked), volume("shop", "older", unmarked, named("pv-0"))}, want: plans.Before, reason: "Retain -> Retain"},
 		{name: "but not one that is being deleted", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, unmarked, deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},
 	}, departing)
 }
