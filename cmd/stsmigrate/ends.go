@@ -27,10 +27,8 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 	switch {
 	case errors.Is(err, engine.ErrStopped):
 		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To resume: %s%s", t.Command(verb), back)}
-	case errors.As(err, new(records.ErrLeaseTaken)):
-		return fmt.Errorf("%w; to watch it: %s", err, t.Command("status -w"))
 	case err != nil:
-		return fmt.Errorf("%w; everything written so far is recorded, to resume: %s", err, t.Command(verb))
+		return failed(t, verb, err)
 	case p.Overtaken:
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", reasons.Tagged(p.ID, p.Reason), t.Command("status -w"))}
 	case p.Kind == engine.Blocked:
@@ -55,6 +53,18 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Source))
 	}
 	return nil
+}
+
+// failed adds the next command to the error that has ended a run. Only a process that still has its journal has recorded
+// everything, and can go on with the same command.
+func failed(t *reach.Target, verb string, err error) error {
+	switch {
+	case errors.As(err, new(records.ErrLeaseTaken)):
+		return fmt.Errorf("%w; to watch it: %s", err, t.Command("status -w"))
+	case errors.As(err, new(records.ErrNoJournal)):
+		return fmt.Errorf("%w; to rebuild it: %s, with the file of the plan for its name if its record is gone too", err, t.Command("recover"))
+	}
+	return fmt.Errorf("%w; everything written so far is recorded, to resume: %s", err, t.Command(verb))
 }
 
 // farewell reports what needs attention before the old cluster or namespace is deleted. It comes last: the

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +30,23 @@ func ending(mode plans.NameMode) *reach.Target {
 		Destination: plans.Ref{Cluster: "b", Context: "west", Namespace: "mall", Name: "web"},
 	}
 	return &reach.Target{Plan: p, Home: &reach.End{Context: "west", Namespace: "stsmigrate"}, Flags: " -n stsmigrate --context west"}
+}
+
+// A run that has lost its journal cannot be resumed with the same command, and not everything is recorded.
+func TestARunThatFailsNamesTheCommandThatHelps(t *testing.T) {
+	for name, c := range map[string]struct {
+		err           error
+		says, silence string
+	}{
+		"the journal is gone": {records.ErrNoJournal{}, "to rebuild it: `stsmigrate recover web -n stsmigrate --context west`", "is recorded"},
+		"the Lease is taken":  {records.ErrLeaseTaken{}, "to watch it: `stsmigrate status web -n stsmigrate --context west -w`", "is recorded"},
+		"anything else":       {errors.New("no route"), "everything written so far is recorded, to resume: `stsmigrate apply web -n stsmigrate --context west`", "recover"},
+	} {
+		err := (&app{}).conclude(ending(plans.Bridge), plans.Move, engine.Progress{}, c.err)
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(strings.Replace(err.Error(), c.err.Error(), "", 1), c.silence) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // The process that carried out the plan kept its names until now. The user must learn that no process does so

@@ -135,6 +135,9 @@ func (m *marks) ranges() (source, destination plans.Slice, err error) {
 		err = fmt.Errorf("%s, expected ranges that begin with %d and end with %d: find the writer that scaled them, and set them back", saw, p.Start, p.End()-1)
 	case gap < 0:
 		err = fmt.Errorf("%s: ordinal %d is in both ranges, and nothing is recovered while two pods may mount its volumes; find the writer that scaled them, and remove the ordinal from the set that does not run its pod", saw, destination.Start)
+	case gap > p.Window && m.sets[plans.Destination] == nil:
+		err = fmt.Errorf("%s has the ordinals %s, and %s does not exist: %d ordinals are on neither side, and a wave of plan %s has at most %d; their volumes still exist: recreate the namespace if it is gone, then remove claimRef.uid from these volumes so that their claims get them again, and only then recreate the set, with the ordinals %s (docs/ways-out.md)",
+			p.Source.Set(), source, p.Destination.Set(), gap, p.Name, p.Window, plans.Slice{Start: source.End(), Replicas: gap})
 	case gap > p.Window:
 		err = fmt.Errorf("%s: %d ordinals are on neither side, and a wave of plan %s has at most %d; find the writer that scaled them, and set them back", saw, gap, p.Name, p.Window)
 	}

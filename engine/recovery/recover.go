@@ -132,6 +132,8 @@ func (r Recovery) pods(ctx context.Context, j *journal.Journal, out *Recovered) 
 			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: gone; %s; a node that was deleted since cannot be seen", name, j.Flight.From, pod.Stopped))
 		case pod.UID != "":
 			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: still there, on node %q", name, j.Flight.From, pod.Node))
+		case pod.Node == "":
+			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: gone; no object tells on which node it ran", name, j.Flight.From))
 		default:
 			out.Found = append(out.Found, fmt.Sprintf("pod %s of the %s: gone; its volumes were last used on node %s, which has to prove that it has ended", name, j.Flight.From, pod.Node))
 		}

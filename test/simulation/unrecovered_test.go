@@ -92,6 +92,10 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 		"more is in flight than a wave has": {plans.Move, plans.Relax, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 0 })
 		}, "2 ordinals are on neither side", nil},
+		"the destination is gone half way, with its claims": {plans.Move, plans.Relax, func(w *world) {
+			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 1 })
+			w.on[plans.Destination].remove(key{"StatefulSet", green, setName})
+		}, "so that their claims get them again, and only then recreate the set, with the ordinals [1..2]", nil},
 		"a range begins elsewhere": {plans.Move, plans.Relax, func(w *world) {
 			edits(w, plans.Source, blue, setName, func(s *appsv1.StatefulSet) {
 				s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1}
@@ -142,7 +146,10 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			if c.want == "" {
 				said.Direction, c.want = plans.Move, "omit --direction; after the recovery the direction"
 			}
-			_, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+			got, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
+			if got != nil && strings.Contains(strings.Join(got.Found, "\n"), "on node ,") {
+				t.Errorf("a node without a name is reported: %q", got.Found)
+			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("it says %v, expected %q", err, c.want)
 			}
