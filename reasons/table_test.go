@@ -113,6 +113,28 @@ func TestEveryExplanationIsComplete(t *testing.T) {
 	}
 }
 
+// A deletion cannot be undone, and an object that is in use does not go by itself: the steps make it go where that is
+// needed, and recreate it, before they let the plan continue.
+func TestWhatWasDeletedIsRecreatedBeforeThePlanContinues(t *testing.T) {
+	for id, steps := range map[reasons.ID][]string{
+		reasons.VolumeDeleted:      {"> volume.yaml", `{"finalizers":null}`, "create -f volume.yaml", "stsmigrate resume"},
+		reasons.SharedClaimDeleted: {"delete pod", "/spec/claimRef/uid", "create -f claim.json", "stsmigrate resume"},
+		reasons.SetDeleted:         {"/spec/claimRef/uid", "apply -f SET.yaml", "stsmigrate resume"},
+		reasons.ClaimRecreated:     {"/spec/claimRef/uid", "delete pvc", "delete pod", "stsmigrate resume"},
+	} {
+		e, _ := reasons.Find(table(t), string(id))
+		text := e.Text()
+		for _, s := range steps {
+			_, after, found := strings.Cut(text, s)
+			if !found {
+				t.Errorf("%s: no step has %q after the ones before it: %s", id, s, e.Text())
+				break
+			}
+			text = after
+		}
+	}
+}
+
 func TestAReasonIsFoundInAnyCase(t *testing.T) {
 	e, ok := reasons.Find(table(t), "claimmounted")
 	if !ok || e.ID != reasons.ClaimMounted || !strings.Contains(e.Text(), "What is unchanged:") {
