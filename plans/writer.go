@@ -2,6 +2,7 @@ package plans
 
 import (
 	"bytes"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -22,6 +23,15 @@ func Writer(o metav1.Object, path ...string) string {
 		out += ", " + last.Time.UTC().Format("15:04:05 MST")
 	}
 	return out + ")"
+}
+
+// Changer returns who has given a field a value that this program never sends: the last writer, or the admission of the
+// cluster where that writer is this program.
+func Changer(o metav1.Object, path ...string) string {
+	if strings.HasPrefix(Manager(o, path...), "stsmigrate") {
+		return "the admission of its cluster, such as a mutating webhook or policy, in a write of this program"
+	}
+	return Writer(o, path...)
 }
 
 // Manager returns only the name of that manager, which is what a client says of itself; "" if none is known.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,6 +63,27 @@ func TestNoOrdinalLeavesWithAVolumeThatCannotFollow(t *testing.T) {
 		{name: "the user has given the protected one up", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, unmarked), volume("shop", "older", unmarked, named("pv-0"))}, want: plans.Before, reason: "Retain -> Retain"},
 		{name: "but not one that is being deleted", moment: at(plans.Shrink, readopted), world: []client.Object{claim, volume("shop", "old", isBound, unmarked, deleting)}, want: plans.Conflict, reason: "is being deleted by another writer"},
 	}, departing)
+}
+
+// This program sends no other policy than Retain while it protects a volume. If its own write has another one, admission
+// has changed it, and the user must not look for another writer.
+func TestWhoChangedAReclaimPolicyIsNamed(t *testing.T) {
+	for manager, want := range map[string]string{
+		"kubectl-patch": "it was changed back by kubectl-patch (Update)",
+		"stsmigrate":    "it was changed back by the admission of its cluster, such as a mutating webhook or policy",
+		"":              "it was changed back by an unknown client",
+	} {
+		pv := volume("shop", "old", isBound, unprotected)
+		if manager != "" {
+			pv.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:persistentVolumeReclaimPolicy":{}}}`)},
+			}}
+		}
+		if why := (mover{}).unsafe(pv, plans.Volume{Name: pv.Name, Handle: disk}); !strings.Contains(why, want) {
+			t.Errorf("%s: %s", manager, why)
+		}
+	}
 }
 
 // The volume object that the other cluster has already must be as this plan left it.

@@ -80,7 +80,7 @@ func (v mover) unsafe(pv *corev1.PersistentVolume, vol plans.Volume) string {
 	case pv.DeletionTimestamp != nil:
 		return fmt.Sprintf("volume %s is being deleted by another writer", vol.Name)
 	case pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return fmt.Sprintf("volume %s has reclaim policy %s, expected Retain: it was changed back by %s; set it to Retain again", vol.Name, pv.Spec.PersistentVolumeReclaimPolicy, plans.Writer(pv, "spec", "persistentVolumeReclaimPolicy"))
+		return fmt.Sprintf("volume %s has reclaim policy %s, expected Retain: it was changed back by %s; set it to Retain again", vol.Name, pv.Spec.PersistentVolumeReclaimPolicy, plans.Changer(pv, "spec", "persistentVolumeReclaimPolicy"))
 	}
 	if handle, _ := Handle(pv); !Means(pv, vol.Handle) {
 		return fmt.Sprintf("volume %s has handle %s, expected %s", vol.Name, handle, vol.Handle)
