@@ -55,8 +55,7 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 	return nil
 }
 
-// failed adds the next command to the error that has ended a run. Only a process that still has its journal has recorded
-// everything, and can go on with the same command.
+// failed adds the next command to the error that has ended a run. Only with its journal is everything recorded.
 func failed(t *reach.Target, verb string, err error) error {
 	switch {
 	case errors.As(err, new(records.ErrLeaseTaken)):
