@@ -260,11 +260,11 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	return s.bury(ctx, &cm, j.Plan)
 }
 
-// spent reports whether nobody needs the journal of a plan that no longer exists: the plan has ended and keeps no
+// spent reports whether the journal of a plan that no longer exists may go: the plan has ended and keeps no
 // names, or was never begun.
 func spent(j *journal.Journal) bool { return j.Untouched() || j.Ended() && !j.KeepNames }
 
-// Delete deletes the journal of a plan that no longer exists, if nobody needs it.
+// Delete deletes the journal of a plan that no longer exists, if it may go.
 // The next plan of its name may be stored at any time, so nothing else is deleted than what was read.
 func (s *Store) Delete(ctx context.Context) error {
 	var cm corev1.ConfigMap
