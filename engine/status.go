@@ -147,7 +147,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
 		if j.Blocked == "" && len(lost) == 0 {
-			if s := e.waitsFor(ctx, j, step, began, v.Holder); s.Reason != "" {
+			if s := refused(j, e.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {
 				v.ReasonID, v.Reason = s.ID, s.Reason
 			}
 		}
@@ -175,13 +175,26 @@ func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.St
 	s, err := e.look(ctx, e.moment(j, step, began))
 	switch {
 	case err != nil:
-		return plans.Observation{}
+		return plans.Observation{Standing: plans.During}
 	case s.Standing != plans.Before:
 		return s
 	case j.Detached && holder != "" && begins(j, step):
 		return plans.Wait(reasons.WavesAtLimit, waitsForPermit)
 	}
 	return plans.Observation{}
+}
+
+// slow is how long a wave may be away without a wait that the clusters show.
+const slow = 15 * time.Second
+
+// refused returns what a step waits for. If the clusters show nothing, and the wave is away for long, its process is
+// refused something: no write takes that long, and no record of what is there.
+func refused(j *journal.Journal, s plans.Observation, began bool, holder string, now time.Time) plans.Observation {
+	seen := s.Standing == plans.During || s.Standing == plans.Conflict
+	if seen || !began || holder == "" || j.Stopwatch == nil || clusters.Elapsed(j.Stopwatch.Since.Time, now) < slow {
+		return s
+	}
+	return plans.Wait(reasons.WriteNotTaken, fmt.Sprintf("nothing that can be seen here keeps the wave: the output of %s, or its Events (TryingAgain), say what it waits for, or which request it is refused and tries again", holder))
 }
 
 // describe fills in the state, the reason and the next command.

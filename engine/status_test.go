@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -135,4 +136,29 @@ func slice(start, replicas int32) client.WithWatch {
 		objects = append(objects, pod)
 	}
 	return fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).Build()
+}
+
+// A wave that is away, and that nothing in the clusters keeps, has a process that is refused something. The status says
+// so after a while.
+func TestTheStatusSaysThatAProcessGetsNoFurther(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		look   plans.Observation
+		holder string
+		after  time.Duration
+		want   reasons.ID
+	}{
+		"a write is not there":             {plans.Observation{}, "a/1", time.Minute, reasons.WriteNotTaken},
+		"it was seen, and not recorded":    {plans.Observation{Standing: plans.After}, "a/1", time.Minute, reasons.WriteNotTaken},
+		"a write was only just decided":    {plans.Observation{}, "a/1", time.Second, ""},
+		"no process carries the plan out":  {plans.Observation{}, "", time.Minute, ""},
+		"the clusters show what keeps it":  {plans.Wait(reasons.PodTerminating, "pod web-0"), "a/1", time.Minute, reasons.PodTerminating},
+		"the clusters could not be read":   {plans.Observation{Standing: plans.During}, "a/1", time.Minute, ""},
+		"the clock of the process is late": {plans.Observation{}, "a/1", -time.Minute, ""},
+	} {
+		j := &journal.Journal{Stopwatch: &journal.Stopwatch{Since: metav1.MicroTime{Time: began}}}
+		if got := refused(j, c.look, true, c.holder, began.Add(c.after)); got.ID != c.want {
+			t.Errorf("%s: %q, expected %q", name, got.ID, c.want)
+		}
+	}
 }

@@ -176,16 +176,19 @@ func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
 	return goal{allowance: p.MaxUnavailable, before: s.Op == plans.Tighten, needs: needs}
 }
 
-// Holder returns the side that has the last unit of the budget, or "" if neither has. The step is that of
-// HandOver.
+// Holder returns the side whose budget allows the last unit, or "" if neither does. What it allows decides, and not its
+// words: a wave that follows another one leaves budgets as strict as for the pods that were there before. The step is
+// that of HandOver.
 func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
 	k, m, g := budgets{Pair: clusters.Pair{Plan: p, On: on}}, plans.StepContext{Step: s}, resting(p, s, nil)
 	found, err := k.both(ctx)
 	if err != nil {
 		return "", err
 	}
+	has := k.has(m, g)
 	for _, side := range plans.Sides() {
-		if k.holds(m, g, found, k.wants(m, g, side)) {
+		open, shut := found[side], found[side.Other()]
+		if open != nil && shut != nil && k.contested(m, g) && allows(open.Spec, has[side]) > 0 && allows(shut.Spec, has[side.Other()]) == 0 {
 			return side, nil
 		}
 	}

@@ -108,6 +108,23 @@ func TestRelaxAsksOnceWhoNeedsTheUnit(t *testing.T) {
 	}
 }
 
+// A wave that follows another one may leave a budget stricter than the pods that are left: what it allows decides.
+func TestTheUnitIsWhereEvictionsAreAllowed(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	for want, c := range map[plans.Side]struct{ source, destination change }{
+		"":                {atLeast(5), atMost("0")},
+		plans.Source:      {atLeast(1), atMost("0")},
+		plans.Destination: {atLeast(5), atMost("1")},
+	} {
+		api := fake.NewClientBuilder().WithObjects(budget("shop", c.source, ours), budget("mall", c.destination, ours)).Build()
+		m := moment(plans.Tighten)
+		m.Ordinals = plans.Slice{Start: 1, Replicas: 1}
+		if side, err := Holder(t.Context(), plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, m.Step); err != nil || side != want {
+			t.Errorf("%q has it, %v, expected %q", side, err, want)
+		}
+	}
+}
+
 // A pod that its set has scaled away and not deleted yet counts as healthy. The budget would allow one
 // eviction too many.
 func TestBudgetsStayClosedUntilLatePodsAreGone(t *testing.T) {

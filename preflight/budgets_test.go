@@ -54,6 +54,21 @@ func TestNoMoreMayBeDownThanTheBudgetAllows(t *testing.T) {
 	}
 }
 
+// The budget of a set that another plan moves is that plan's. Nobody is told to raise it.
+func TestABudgetThatAPlanHasTightenedIsNotToBeRaised(t *testing.T) {
+	replicas, six := int32(5), intstr.FromInt32(6)
+	in := build.Inputs{
+		Set:          &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
+		SourceBudget: &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &six}},
+	}
+	plans.Stamp{Plan: "db-xyz", Epoch: 1, Seq: 6}.Put(in.SourceBudget)
+	for _, asked := range []int32{0, 2} {
+		if d, err := allowance(in, asked); err == nil || !strings.Contains(err.Error(), "db-xyz") || strings.Contains(err.Error(), "raise") {
+			t.Errorf("asked for %d: d is %d, %v", asked, d, err)
+		}
+	}
+}
+
 // pg is a set of two with its own labels, and its pods. The label role marks pg-0 as the leader.
 func pg(namespace string) []client.Object {
 	replicas := int32(2)

@@ -155,6 +155,16 @@ func TestOnlyChecksThatMayBeIgnoredAre(t *testing.T) {
 	}
 }
 
+// A declaration, which no command has read, names checks too. No plan is made that would not do as it says.
+func TestNoPlanIsMadeThatIgnoresWhatItMayNot(t *testing.T) {
+	for _, name := range []string{"node-fit", "claims-bound"} {
+		_, err := Draft(t.Context(), nil, plans.Ref{}, plans.Ref{}, "web", "abc", plans.Spec{Ignore: []string{"nodes-fit", name}})
+		if err == nil || !strings.HasPrefix(err.Error(), "ignore: ") || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A failed check is a warning where the plan ignores it, if the check is ignorable at all.
 func TestWhatAPlanIgnoresDoesNotBlockIt(t *testing.T) {
 	finds := func(l check.Level) func(context.Context, check.Inspection) ([]check.Finding, error) {

@@ -3,6 +3,7 @@ package preflight
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -11,8 +12,11 @@ import (
 )
 
 // Draft makes the requested plan between two sets. It reads and writes nothing. The checks decide whether the
-// plan can be carried out.
+// plan can be carried out. A check that cannot be ignored would not be, whatever the plan says: such a request is refused.
 func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Spec) (*plans.Plan, error) {
+	if _, err := Ignorable(r.Ignore); err != nil {
+		return nil, fmt.Errorf("ignore: %w", err)
+	}
 	in, err := Survey(ctx, on, source, destination, r.MaxUnavailable, r.Names, r.Destination.Patches)
 	if err != nil {
 		return nil, err

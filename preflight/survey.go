@@ -125,7 +125,10 @@ func allowance(in build.Inputs, asked int32) (int32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("PodDisruptionBudget %s: %w", in.SourceBudget.Name, err)
 	}
+	by, moved := plans.Stamped(in.SourceBudget)
 	switch {
+	case moved && (d < 1 || asked > d):
+		return 0, fmt.Errorf("%s is being moved by plan %s, which has set PodDisruptionBudget %s to %s: finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`), and leave the budget as it is", in.Source, by.Plan, in.SourceBudget.Name, pdb.Words(in.SourceBudget.Spec))
 	case d < 1:
 		return 0, fmt.Errorf("PodDisruptionBudget %s of %s (%s) lets none of the %d pods be unavailable, and a move takes one at a time: raise it first", in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), replicas)
 	case asked > d:

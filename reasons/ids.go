@@ -10,6 +10,7 @@ const (
 	Paused              ID = "Paused"
 	WavesAtLimit        ID = "WavesAtLimit"
 	WaitsForRoom        ID = "WaitsForRoom"
+	WriteNotTaken       ID = "WriteNotTaken"
 	WaitsForApproval    ID = "WaitsForApproval"
 	ClusterNotReached   ID = "ClusterNotReached"
 	RequestRefusedByAPI ID = "RequestRefusedByAPI"

@@ -161,7 +161,9 @@ func TestTheJournalOfALostPlanStaysWhileItIsNeeded(t *testing.T) {
 			j.StartLeg(p, plans.Finalize)
 			j.Outcome, j.KeepNames = plans.Finalized, true
 		}, false},
-		"aborted": {func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted }, true},
+		"aborted":       {func(p *plans.Plan, j *journal.Journal) { j.StartLeg(p, plans.Abort); j.Outcome = plans.Aborted }, true},
+		"taken over":    {func(_ *plans.Plan, j *journal.Journal) { j.Epoch = 1 }, false},
+		"only approved": {func(_ *plans.Plan, j *journal.Journal) { j.Detached, j.Blocked = true, "no consent" }, true},
 	} {
 		for how, remove := range map[string]func(*Store) error{
 			"another plan is stored":   func(s *Store) error { p := planstest.Named(t, "xyz"); return s.Create(t.Context(), p, journal.New(p)) },

@@ -232,8 +232,8 @@ func (s *Store) putPlan(ctx context.Context, p *plans.Plan) error {
 }
 
 // cleared checks, BEFORE a plan is stored, that no other object is in the place of its journal. The
-// journal of an earlier plan that has ended, and whose record is gone, is deleted in the version that
-// was read. Without journals it is left to the orchestrator, which may delete it.
+// journal of an earlier plan that has ended or never began, and whose record is gone, is deleted in the
+// version that was read. Without journals it is left to the orchestrator, which may delete it.
 func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error {
 	var cm corev1.ConfigMap
 	if err := s.home.Get(ctx, s.journalMap(), &cm); err != nil {
@@ -252,7 +252,7 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 		return nil
 	case err != nil && !errors.As(err, new(ErrNoPlan)):
 		return err
-	case !j.Ended() || j.KeepNames:
+	case !spent(&j):
 		return fmt.Errorf("ConfigMap %s is the journal of plan %s, which is still needed, and the plan itself is gone: restore ConfigMap %s from a backup, or give this one another --name", s.journalMap(), j.Plan, s.planMap())
 	case !journals:
 		return nil
@@ -260,7 +260,11 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 	return s.bury(ctx, &cm, j.Plan)
 }
 
-// Delete deletes the journal of a plan that no longer exists, if that plan has ended and keeps no names.
+// spent reports whether the journal of a plan that no longer exists may go: the plan has ended and keeps no
+// names, or was never begun.
+func spent(j *journal.Journal) bool { return j.Untouched() || j.Ended() && !j.KeepNames }
+
+// Delete deletes the journal of a plan that no longer exists, if it may go.
 // The next plan of its name may be stored at any time, so nothing else is deleted than what was read.
 func (s *Store) Delete(ctx context.Context) error {
 	var cm corev1.ConfigMap
@@ -268,7 +272,7 @@ func (s *Store) Delete(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	var j journal.Journal
-	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && j.Ended() && !j.KeepNames {
+	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && spent(&j) {
 		return s.bury(ctx, &cm, j.Plan)
 	}
 	return nil // the user may need it

@@ -126,6 +126,8 @@ func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) 
 	}
 	p, err := plans.DecodePlan(raw)
 	switch {
+	case err != nil && what == "-":
+		return nil, nil, fmt.Errorf("standard input: %w", err)
 	case err != nil && !strings.ContainsAny(what, "/."):
 		return nil, nil, fmt.Errorf("%s: %w (it is a file in this directory: for the stored plan of that name, give the command in another one)", what, err)
 	case err != nil:

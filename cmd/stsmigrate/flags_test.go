@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -112,6 +114,24 @@ func TestACommandThatIsNotUnderstoodIsAnsweredWithWhatToType(t *testing.T) {
 	} {
 		if code, out, errs := said(t, strings.Fields(args)...); code != 1 || out != "" || strings.TrimSpace(errs) != want {
 			t.Errorf("%s: exit code %d, expected %q, got %q %q", args, code, want, out, errs)
+		}
+	}
+}
+
+// Only what is a word, and not a path, could be the name of a stored plan.
+func TestStandardInputIsNoFileOfThisDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("web", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"-": false, "web": true, "./web": false} {
+		a := &app{IOStreams: genericiooptions.IOStreams{In: strings.NewReader("")}}
+		_, _, err := a.fromFile(t.Context(), file, new(reach.HomeFlags))
+		if err == nil || strings.Contains(err.Error(), "in this directory") != want {
+			t.Errorf("%s: %v", file, err)
+		}
+		if file == "-" && !strings.HasPrefix(err.Error(), "standard input: ") {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -153,6 +153,9 @@ func (j *Journal) Loosened(now time.Time) {
 // Ended reports whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == plans.Finalized || j.Outcome == plans.Aborted }
 
+// Untouched reports whether no process has taken the plan over yet: nothing of it is written but its record.
+func (j *Journal) Untouched() bool { return j.Epoch == 0 && j.Begun == 0 && j.Outcome == "" }
+
 // New returns the journal of a plan that has not begun.
 func New(p *plans.Plan) *Journal {
 	return &Journal{

@@ -151,8 +151,9 @@ func (f *Flags) setKinds(from, to string) error {
 		to = from
 	}
 	f.kinds = map[plans.Side]string{}
-	for side, word := range map[plans.Side]string{plans.Source: from, plans.Destination: to} {
-		kind, err := plans.KindOf(word)
+	words := map[plans.Side]string{plans.Source: from, plans.Destination: to}
+	for _, side := range plans.Sides() {
+		kind, err := plans.KindOf(words[side])
 		if err != nil {
 			return fmt.Errorf("%s: %w", side, err)
 		}

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -23,7 +24,7 @@ type Source struct {
 func (s Source) Status(ctx context.Context) (*engine.View, error) {
 	v, err := engine.Status(ctx, s.Plan, s.Store, s.On, s.Lost, s.Now, s.Command)
 	if err != nil || !v.Unattended {
-		return v, err
+		return v, s.deleted(ctx, err)
 	}
 	var none records.ErrNoOrchestrator
 	switch _, err := records.Alive(ctx, s.Home.Client, s.Home.Watches, s.Home.Namespace, s.Version); {
@@ -39,6 +40,26 @@ func (s Source) Status(ctx context.Context) (*engine.View, error) {
 	}
 	return v, nil
 }
+
+// deleted tells a record that has been deleted as a whole, as happens after the end, from a journal that is lost.
+func (s Source) deleted(ctx context.Context, err error) error {
+	if !errors.As(err, new(records.ErrNoJournal)) {
+		return err
+	}
+	var none records.ErrNoPlan
+	if _, stored := s.Store.Plan(ctx); errors.As(stored, &none) {
+		return errDeleted{none}
+	}
+	return err
+}
+
+type errDeleted struct{ records.ErrNoPlan }
+
+func (e errDeleted) Error() string {
+	return fmt.Sprintf("the record of plan %s in namespace %s, plan and journal, has been deleted meanwhile, as happens after the end of a plan", e.Name.Name, e.Name.Namespace)
+}
+
+func (e errDeleted) Unwrap() error { return e.ErrNoPlan }
 
 // Feed returns the moments of the plan. It reads one whenever something changes, until ctx ends.
 func (s Source) Feed(ctx context.Context, leave <-chan struct{}, complain func(error)) Feed {
