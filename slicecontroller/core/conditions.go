@@ -158,6 +158,9 @@ func (p *pass) waitsFor() string {
 	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
+			if c, with := p.leaving(*r); c != nil {
+				return fmt.Sprintf("pod %s will be created once claim %s is gone: the claim goes with a former %s %s", r.Name, c.Name, with.Kind, with.Name)
+			}
 			return fmt.Sprintf("pod %s will be created", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)

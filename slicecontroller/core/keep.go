@@ -12,24 +12,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claimLeaving reports whether a claim of the pod is about to be deleted with a former pod that was scaled
-// away. The new pod must not get its volume (CP-8). The policy may be Retain by now, but the garbage collector
-// decides by the reference.
-func (p *pass) claimLeaving(r replica) bool {
-	whenScaled, _ := p.set.claimsGo()
+// leaving returns a claim of the pod that is about to be deleted with a former pod that was scaled away, or with a
+// former set, and the reference to it. It returns nil if there is none. The policy may be Retain by now, but the
+// garbage collector decides by the reference.
+func (p *pass) leaving(r replica) (*corev1.PersistentVolumeClaim, *metav1.OwnerReference) {
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
-		if c == nil || !whenScaled && c.DeletionTimestamp != nil { // makeClaims reports the latter (CP-3)
+		if c == nil || c.DeletionTimestamp != nil && !p.goesScaled(c, r) { // makeClaims reports the latter (CP-3)
 			continue
 		}
-		if at := slices.IndexFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return stranded(o, "Pod", r.Name, r.UID) }); at >= 0 {
-			if !whenScaled {
-				p.lost(c, c.OwnerReferences[at])
-			}
-			return true
+		if with := p.set.former(c, r.Pod); with != nil {
+			return c, with
 		}
 	}
-	return false
+	return nil, nil
+}
+
+// goesScaled reports whether a claim goes with a former pod as the policy requires. Its deletion wakes the set.
+func (p *pass) goesScaled(c *corev1.PersistentVolumeClaim, r replica) bool {
+	whenScaled, _ := p.set.claimsGo()
+	with := p.set.former(c, r.Pod)
+	return whenScaled && with != nil && with.Kind == "Pod"
+}
+
+// claimLeaving reports whether a claim of the pod is about to be deleted. The new pod must not get its volume
+// (CP-8).
+func (p *pass) claimLeaving(r replica) bool {
+	c, with := p.leaving(r)
+	if c != nil && !p.goesScaled(c, r) {
+		p.lost(c, *with)
+	}
+	return c != nil
 }
 
 // lost notes that a claim that must be kept is about to be deleted with a former owner.
