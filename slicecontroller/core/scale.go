@@ -65,7 +65,7 @@ func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 // tend does for one pod of the range what can be done now.
 func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	switch {
-	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown()): // OR-3; else it is replaced in its turn (ER-4)
+	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown() || p.astray()): // OR-3; else it is replaced in its turn (ER-4)
 		if terminating(r.Pod) {
 			return blocked, nil
 		}
