@@ -33,6 +33,9 @@ const longestPrefix = 223
 type versions struct {
 	current, target, asked *appsv1.ControllerRevision
 	collisions             int32
+	// wayGone is the name of the current revision of a set that was rolled back to it, if that revision no longer exists.
+	// The target is the asked revision then.
+	wayGone string
 }
 
 // template returns the pod template of a revision.
@@ -152,6 +155,10 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	v.asked = v.target
 	if p.set.RollsBack && v.asked.Name == p.set.Status.Failed {
 		v.target = v.current
+		if was := p.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name {
+			v.wayGone = was
+			p.unsure = errors.Join(p.unsure, fmt.Errorf("ControllerRevision %s, to which the pods were rolled back, no longer exists: until the template changes no pod is replaced, and missing pods are made from the template that has failed", was))
+		}
 	}
 	return v, nil
 }

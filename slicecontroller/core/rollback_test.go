@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -354,4 +355,36 @@ func TestTheDecisionIsStoredFirst(t *testing.T) {
 	delete(s.fails, "status")
 	s.expect("")
 	s.expect("-2")
+}
+
+// The template stays ignored although another writer has deleted the revision that the pods were rolled back to: it is
+// known to fail. No pod is replaced, and a missing one can only be made from it.
+func TestAFailedUpdateDoesNotBeginAgainWithoutItsWayBack(t *testing.T) {
+	for name, change := range map[string][]func(*Set){"in order": nil, "Parallel": {parallel}, "enforced": {enforced}} {
+		t.Run(name, func(t *testing.T) {
+			s := tooLate(t, "0o 1o 2?", append(change, unavailable("2"))...)
+			s.live()
+			old, latest := s.set.Status.CurrentRevision, s.set.Status.UpdateRevision
+			delete(s.revisions, old)
+			for range 3 {
+				if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "ControllerRevision "+old+", to which the pods were rolled back, no longer exists") {
+					t.Errorf("got %q, %v", got, s.err)
+				}
+			}
+			if now := s.set.Status; now.CurrentRevision != old || now.UpdateRevision != latest || now.Failed != latest || s.condition(Stalled) == "" || !strings.Contains(s.condition(RolledBack), "pods are of "+old) {
+				t.Errorf("%+v", now)
+			}
+			delete(s.pods, "web-2")
+			if got := s.sync(); got != "+2" || s.pods["web-2"].Labels[appsv1.StatefulSetRevisionLabel] != latest {
+				t.Errorf("got %q", got)
+			}
+			delete(s.pods, "web-2") // it is broken, and a RollingUpdate in order would wait for it
+			image("web:3")(s.set)
+			s.set.Generation++
+			s.live()
+			if got := s.madeFrom(); got != "web:3 web:3 web:3" || s.set.Status.Failed != "" || s.err != nil {
+				t.Errorf("after a fixed template: %s, %v, %+v", got, s.err, s.set.Status)
+			}
+		})
+	}
 }
