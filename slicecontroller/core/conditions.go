@@ -277,10 +277,10 @@ func (p *pass) hopeless(pod *corev1.Pod) bool {
 	return broken(pod) || !p.world.Now.Before(p.hopelessAt(pod))
 }
 
-// broken reports whether a pod has certainly failed, and is not just starting.
+// broken reports whether a pod has certainly failed, and is not just starting. A pod that no node can take may only
+// wait for an autoscaler, or for the pods that it displaces.
 func broken(pod *corev1.Pod) bool {
 	return ended(pod) || slices.Contains([]string{
 		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
-		corev1.PodReasonUnschedulable,
 	}, condition(pod))
 }

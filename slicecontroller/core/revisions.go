@@ -155,7 +155,7 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	v.asked = v.target
 	if p.set.RollsBack && v.asked.Name == p.set.Status.Failed {
 		v.target = v.current
-		if was := p.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name {
+		if was := p.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name && was != "" {
 			v.wayGone = was
 			p.unsure = errors.Join(p.unsure, fmt.Errorf("ControllerRevision %s, to which the pods were rolled back, no longer exists: until the template changes no pod is replaced, and missing pods are made from the template that has failed", was))
 		}

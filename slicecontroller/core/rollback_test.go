@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -148,6 +149,27 @@ func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
 				t.Errorf("it looks again at %s, expected no later than %s", s.outcome.Again, want)
 			}
 			s.now = s.now.Add(time.Minute)
+			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
+				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
+			}
+		})
+	}
+}
+
+// A canary that no node can take at first may wait for a node that is being added: it has its deadline.
+func TestACanaryThatWaitsForANodeHaltsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Set){"Rollback": enforced, "Halt": func(s *Set) { enforced(s); s.RollsBack = false }} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0o 1o 2o 3o 4", change)
+			s.is("web-4", "?") // it was evicted, and has just been created again
+			p := s.pods["web-4"]
+			p.CreationTimestamp.Time = s.now
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+			s.now = s.now.Add(s.set.deadline() - time.Second)
+			if s.sync(); s.outcome.Halted || s.condition(Stalled) != "" || s.set.Status.Failed != "" {
+				t.Errorf("halted %t, Stalled %q, failed %q", s.outcome.Halted, s.condition(Stalled), s.set.Status.Failed)
+			}
+			s.now = s.now.Add(time.Second)
 			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
 				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
 			}
