@@ -95,13 +95,19 @@ func (s *Set) mark(r *appsv1.ControllerRevision) bool {
 	return true
 }
 
+// prefix is the beginning of the name of a revision, before its hash.
+func (s *Set) prefix() string { return s.Name[:min(len(s.Name), longestPrefix)] + "-" }
+
+// named reports whether a revision has the name of one of this set.
+func (s *Set) named(r *appsv1.ControllerRevision) bool { return r.Name == s.prefix()+r.Labels[RevisionHash] }
+
 // name names a revision after its data and the count of collisions, also when that is 0.
 func (s *Set) name(r *appsv1.ControllerRevision, collisions int32) {
 	sum := fnv.New32()
 	_, _ = sum.Write(r.Data.Raw) // never fails
 	_, _ = sum.Write([]byte(strconv.Itoa(int(collisions))))
 	hash := rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
-	r.Name = s.Name[:min(len(s.Name), longestPrefix)] + "-" + hash
+	r.Name = s.prefix() + hash
 	r.Labels[RevisionHash] = hash
 }
 

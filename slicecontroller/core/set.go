@@ -55,7 +55,8 @@ type Traits struct {
 	// OffsetPartition counts the partition from the start of the range, instead of as an ordinal (PT-1,
 	// PT-4).
 	OffsetPartition bool
-	// AdoptOutside adopts orphans outside the range, in order to delete them (CL-6).
+	// AdoptOutside adopts orphans outside the range, in order to delete them (CL-6), and revisions that have the name
+	// of another set (CL-7).
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
