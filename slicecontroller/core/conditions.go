@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -105,6 +106,27 @@ func (p *pass) untouched() {
 	p.status = p.set.Status
 	p.status.Told = slices.Clone(p.set.Status.Told)
 	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
+}
+
+// stop records the refusal of the API server for which a pass ends before anything of the set was compared with its
+// spec: of its first revision, or of an orphan that has to be adopted. What the next look settles is not recorded.
+func (p *pass) stop(ctx context.Context, err error) (Outcome, error) {
+	refused := func(e error) bool {
+		return apierrors.ReasonForError(e) != metav1.StatusReasonUnknown && !apierrors.IsConflict(e) && !apierrors.IsNotFound(e)
+	}
+	if !p.set.Conditioned || !slices.ContainsFunc(parts(err), refused) {
+		return Outcome{}, err
+	}
+	p.status, p.retried = p.set.Status, true
+	p.status.Told = slices.Clone(p.set.Status.Told)
+	why, stalled, reconciling := brief(err), brief(lasting(err)), ""
+	if stalled == "" {
+		reconciling = why
+	}
+	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: why})
+	p.sayIf(Stalled, failing, stalled)
+	p.sayIf(Reconciling, failing, reconciling)
+	return Outcome{}, errors.Join(err, p.write(ctx))
 }
 
 // Refuse records the fault of a set for which nothing can be done, and does nothing else.

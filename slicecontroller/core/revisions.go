@@ -99,7 +99,9 @@ func (s *Set) mark(r *appsv1.ControllerRevision) bool {
 func (s *Set) prefix() string { return s.Name[:min(len(s.Name), longestPrefix)] + "-" }
 
 // named reports whether a revision has the name of one of this set.
-func (s *Set) named(r *appsv1.ControllerRevision) bool { return r.Name == s.prefix()+r.Labels[RevisionHash] }
+func (s *Set) named(r *appsv1.ControllerRevision) bool {
+	return r.Name == s.prefix()+r.Labels[RevisionHash]
+}
 
 // name names a revision after its data and the count of collisions, also when that is 0.
 func (s *Set) name(r *appsv1.ControllerRevision, collisions int32) {
