@@ -26,6 +26,8 @@ type Rollout struct {
 	Set plans.Ref
 	// Kubectl is the beginning of a command line for the set's namespace, for messages that say what to type.
 	Kubectl string
+	// Again has the flags with which a later command of this program finds the set, for such messages.
+	Again string
 }
 
 // A StatefulSet has no field that pauses it. So Pause sets a partition that protects all of its pods, and an

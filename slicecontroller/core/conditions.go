@@ -126,6 +126,11 @@ func (p *pass) stop(ctx context.Context, err error) (Outcome, error) {
 	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: why})
 	p.sayIf(Stalled, failing, stalled)
 	p.sayIf(Reconciling, failing, reconciling)
+	for _, kind := range []string{Progressing, Stalled, Reconciling} {
+		if c := meta.FindStatusCondition(p.status.Told, kind); c != nil {
+			c.ObservedGeneration = p.set.Generation // they are about the present spec, of which nothing else was looked at
+		}
+	}
 	return Outcome{}, errors.Join(err, p.write(ctx))
 }
 
