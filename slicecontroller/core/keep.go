@@ -66,7 +66,7 @@ func (p *pass) makeClaims(ctx context.Context, r replica) error {
 			if err != nil {
 				errs = append(errs, err)
 			}
-			if !apierrors.IsAlreadyExists(err) { // CP-4
+			if !apierrors.IsAlreadyExists(err) && !errors.Is(err, ErrBehind) { // CP-4
 				p.tellOfClaim(c, r.Pod, err)
 			}
 		}

@@ -96,7 +96,9 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 // bringUp creates the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
 	if err := p.makeClaims(ctx, r); err != nil {
-		p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
+		if !errors.Is(err, ErrBehind) {
+			p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
+		}
 		return err
 	}
 	t, revision := p.madeFrom(r.ordinal)
@@ -105,6 +107,8 @@ func (p *pass) bringUp(ctx context.Context, r replica) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return p.taken(ctx, r)
+	case errors.Is(err, ErrBehind):
+		return err
 	case err == nil:
 		p.moved.Store(true)
 		p.lock.Lock()
