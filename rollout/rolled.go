@@ -152,7 +152,7 @@ func (r *rolling) judge() Rolled {
 	return out
 }
 
-// refused returns what keeps a slice from going on, and is neither the state of a pod nor for a user to mend: a budget
+// refused returns what keeps a slice from going on, and is neither the state of a pod nor a fault of the spec: a budget
 // that refuses an eviction, or requests that fail.
 func (r *rolling) refused() (out []string) {
 	for _, c := range r.conditions {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/admission"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
@@ -55,14 +56,14 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	if filled, known := m.filled[string(asked)]; known {
 		return filled, nil
 	}
-	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
+	tried := admission.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
 		return t, fmt.Errorf("creating the pod template as a dry run: %w", err)
 	}
 	if len(m.filled) >= maxRememberedTemplates {
 		clear(m.filled)
 	}
-	filled := core.Untried(tried, t)
+	filled := admission.Untried(tried, t)
 	m.filled[string(asked)] = filled
 	return filled, nil
 }

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/admission"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
@@ -99,8 +100,8 @@ func refusal(err error) *core.Fault {
 // has another name, and the same fault would be told at each.
 func unnamed(err error) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil || !strings.HasPrefix(status.Status().Details.Name, core.TrialName) {
+	if !errors.As(err, &status) || status.Status().Details == nil || !strings.HasPrefix(status.Status().Details.Name, admission.TrialName) {
 		return err.Error()
 	}
-	return strings.ReplaceAll(err.Error(), status.Status().Details.Name, strings.TrimSuffix(core.TrialName, "-"))
+	return strings.ReplaceAll(err.Error(), status.Status().Details.Name, strings.TrimSuffix(admission.TrialName, "-"))
 }

@@ -117,20 +117,16 @@ func (p *pass) stop(ctx context.Context, err error) (Outcome, error) {
 	if !p.set.Conditioned || !slices.ContainsFunc(parts(err), refused) {
 		return Outcome{}, err
 	}
-	p.status, p.retried = p.set.Status, true
-	p.status.Told = slices.Clone(p.set.Status.Told)
-	why, stalled, reconciling := brief(err), brief(lasting(err)), ""
+	p.untouched()
+	p.retried = true
+	stalled, reconciling := brief(lasting(err)), ""
 	if stalled == "" {
-		reconciling = why
+		reconciling = brief(err)
 	}
-	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: why})
+	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: brief(err)})
 	p.sayIf(Stalled, failing, stalled)
 	p.sayIf(Reconciling, failing, reconciling)
-	for _, kind := range []string{Progressing, Stalled, Reconciling} {
-		if c := meta.FindStatusCondition(p.status.Told, kind); c != nil {
-			c.ObservedGeneration = p.set.Generation // they are about the present spec, of which nothing else was looked at
-		}
-	}
+	p.status.ObservedGeneration = p.set.Status.ObservedGeneration // only these conditions are about the present spec
 	return Outcome{}, errors.Join(err, p.write(ctx))
 }
 
@@ -185,7 +181,7 @@ func (p *pass) waitsFor() string {
 	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
-			if c, with := p.leaving(*r); c != nil {
+			if c, with, _ := p.leaving(*r); c != nil {
 				return fmt.Sprintf("pod %s will be created once claim %s is gone: the claim goes with a former %s %s", r.Name, c.Name, with.Kind, with.Name)
 			}
 			return fmt.Sprintf("pod %s will be created", r.Name)
@@ -249,9 +245,7 @@ func (p *pass) stage() string {
 	return ""
 }
 
-func (p *pass) sentence(stage string) string {
-	return "the update to " + p.target.Name + " " + stage
-}
+func (p *pass) sentence(stage string) string { return "the update to " + p.target.Name + " " + stage }
 
 // followed returns the condition UpdateStrategy.
 func (p *pass) followed() metav1.Condition {

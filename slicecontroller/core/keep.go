@@ -13,36 +13,22 @@ import (
 )
 
 // leaving returns a claim of the pod that is about to be deleted with a former pod that was scaled away, or with a
-// former set, and the reference to it. It returns nil if there is none. The policy may be Retain by now, but the
-// garbage collector decides by the reference.
-func (p *pass) leaving(r replica) (*corev1.PersistentVolumeClaim, *metav1.OwnerReference) {
+// former set, and the reference to it. expected means that the policy requires that, and that its deletion wakes the
+// set. The policy may be Retain by now, but the garbage collector decides by the reference.
+func (p *pass) leaving(r replica) (_ *corev1.PersistentVolumeClaim, with *metav1.OwnerReference, expected bool) {
+	whenScaled, _ := p.set.claimsGo()
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
-		if c == nil || c.DeletionTimestamp != nil && !p.goesScaled(c, r) { // makeClaims reports the latter (CP-3)
+		if c == nil {
 			continue
 		}
-		if with := p.set.former(c, r.Pod); with != nil {
-			return c, with
+		with = p.set.former(c, r.Pod)
+		expected = whenScaled && with != nil && with.Kind == "Pod"
+		if with != nil && (expected || c.DeletionTimestamp == nil) { // else makeClaims reports it (CP-3)
+			return c, with, expected
 		}
 	}
-	return nil, nil
-}
-
-// goesScaled reports whether a claim goes with a former pod as the policy requires. Its deletion wakes the set.
-func (p *pass) goesScaled(c *corev1.PersistentVolumeClaim, r replica) bool {
-	whenScaled, _ := p.set.claimsGo()
-	with := p.set.former(c, r.Pod)
-	return whenScaled && with != nil && with.Kind == "Pod"
-}
-
-// claimLeaving reports whether a claim of the pod is about to be deleted. The new pod must not get its volume
-// (CP-8).
-func (p *pass) claimLeaving(r replica) bool {
-	c, with := p.leaving(r)
-	if c != nil && !p.goesScaled(c, r) {
-		p.lost(c, *with)
-	}
-	return c != nil
+	return nil, nil, false
 }
 
 // lost notes that a claim that must be kept is about to be deleted with a former owner.

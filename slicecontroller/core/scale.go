@@ -74,7 +74,10 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		}
 		return acted, p.remove(ctx, r)
 	case !created(r.Pod):
-		if p.claimLeaving(r) {
+		if c, with, expected := p.leaving(r); c != nil { // the new pod must not get its volume (CP-8)
+			if !expected {
+				p.lost(c, *with)
+			}
 			return blocked, nil
 		}
 		return acted, p.bringUp(ctx, r)
