@@ -225,7 +225,9 @@ func (r *release) earlier() {
 	if err := r.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "web-3"}}); err != nil {
 		r.t.Fatal(err)
 	}
-	r.until(r.t, "it runs", func(ctx context.Context) bool { return r.has("web-2", "web-3", "web-4")(ctx) && r.uids(r.t)["web-3"] != before })
+	r.until(r.t, "it runs", func(ctx context.Context) bool {
+		return r.has("web-2", "web-3", "web-4")(ctx) && r.uids(r.t)["web-3"] != before
+	})
 	r.updated(r.t, 3)
 	r.taken()
 	kind, schema := definition(r.t)
