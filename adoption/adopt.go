@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -97,7 +98,11 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Set.Namespace, a.record(), err)
 	}
 	var p past
-	if err := json.Unmarshal([]byte(c.Data["set"]), &p); err != nil || p.Set == nil {
+	err = json.Unmarshal([]byte(c.Data["set"]), &p)
+	if err == nil && p.Set == nil {
+		err = errors.New("no set is in it")
+	}
+	if err != nil {
 		return nil, nil, fmt.Errorf("ConfigMap %s/%s was not written by this program (%w): inspect it and the set", a.Set.Namespace, a.record(), err)
 	}
 	return &p, &c, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -427,9 +428,16 @@ func TestASetThatCannotBeOfTheOtherKindIsNotLetGo(t *testing.T) {
 		"Argo CD": {edit(func(s *appsv1.StatefulSet) {
 			s.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "shop:apps/StatefulSet:shop/web"}
 		}), "is applied by Argo CD (argocd.argoproj.io/tracking-id)"},
-		"Flux":                    {edit(func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop"} }), "is applied by Flux (kustomize.toolkit.fluxcd.io/name)"},
-		"an HPA":                  {scaler(object("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef")), "is scaled by HorizontalPodAutoscaler web-scaler"},
-		"KEDA":                    {scaler(object("keda.sh/v1alpha1", "ScaledObject", "scaleTargetRef")), "is scaled by ScaledObject web-scaler"},
+		"Flux":   {edit(func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "shop"} }), "is applied by Flux (kustomize.toolkit.fluxcd.io/name)"},
+		"an HPA": {scaler(object("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef")), "is scaled by HorizontalPodAutoscaler web-scaler"},
+		"KEDA":   {scaler(object("keda.sh/v1alpha1", "ScaledObject", "scaleTargetRef")), "is scaled by ScaledObject web-scaler"},
+		"it is paused": {func(l *fixture) {
+			l.edit(l.Set, func(s *appsv1.StatefulSet) {
+				metav1.SetMetaDataAnnotation(&s.ObjectMeta, sets.PausedFrom, "none")
+				s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(1))}
+			})
+			l.tended(l.Set)
+		}, "is paused, and keeps in an annotation what it gets back: resume its update first (rollout resume)"},
 		"a VPA":                   {scaler(object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "targetRef")), "is scaled by VerticalPodAutoscaler web-scaler"},
 		"a policy":                {refused(apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("statefulsetslices").GroupResource(), "web", errors.New("no"))), "cannot become a StatefulSetSlice (tried as a dry run): "},
 		"a name that is too long": {refused(apierrors.NewInvalid(v1alpha1.Kind().GroupKind(), "web", nil)), "cannot become a StatefulSetSlice (tried as a dry run): "},
@@ -488,5 +496,17 @@ func TestASetWithOnDeleteIsAdoptedByItsPods(t *testing.T) {
 	set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 	if restless(set) == "" {
 		t.Error("a set in the middle of an update is adopted")
+	}
+}
+
+// A ConfigMap of that name may be anything.
+func TestARecordOfAnotherProgramIsSaidToBeOne(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"{}": "(no set is in it)", "": "(unexpected end of JSON input)", "[]": "(json: cannot unmarshal"} {
+		l := newLedge(t)
+		l.must(l.On.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: l.record()}, Data: map[string]string{"set": text}}))
+		if _, err := l.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "ConfigMap shop/stsmigrate-adopt-web was not written by this program "+want) {
+			t.Errorf("with %q in it: %v", text, err)
+		}
 	}
 }

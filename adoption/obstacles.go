@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
@@ -25,9 +26,12 @@ func restless(s *appsv1.StatefulSet) string {
 	n := plans.SliceOf(s).Replicas
 	st := s.Status
 	updating := st.CurrentRevision != st.UpdateRevision && s.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
+	_, paused := s.Annotations[sets.PausedFrom]
 	switch {
 	case s.DeletionTimestamp != nil:
 		return "is being deleted"
+	case paused:
+		return "is paused, and keeps in an annotation what it gets back: resume its update first (rollout resume)"
 	case st.ObservedGeneration < s.Generation, st.Replicas != n, st.ReadyReplicas != n, st.UpdatedReplicas != n, updating:
 		return fmt.Sprintf("is not at rest: %d pods, %d ready and %d updated of %d; wait for it, or repair it first", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, n)
 	case s.Spec.UpdateStrategy.RollingUpdate != nil && s.Spec.UpdateStrategy.RollingUpdate.Partition != nil && *s.Spec.UpdateStrategy.RollingUpdate.Partition != 0:

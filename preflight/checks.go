@@ -36,7 +36,12 @@ func SourceSettled(ctx context.Context, i check.Inspection) ([]check.Finding, er
 		add(why, "one revision", "wait for the rolling update, or finish it")
 	}
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil && *ru.Partition != 0 {
-		add(fmt.Sprintf("updateStrategy has partition %d", *ru.Partition), "no partition", "set it to 0 and let the update finish")
+		remedy := "set it to 0 and let the update finish"
+		if _, paused := set.Annotations[sets.PausedFrom]; paused {
+			from := i.Plan.On(plans.Source)
+			remedy = fmt.Sprintf("its update is paused: resume it, and let it finish\nstsmigrate rollout resume %s -n %s%s", from.Typed(), from.Namespace, i.Flags[plans.Source])
+		}
+		add(fmt.Sprintf("updateStrategy has partition %d", *ru.Partition), "no partition", remedy)
 	}
 	why, err := sets.Unavailable(ctx, i.Pair, plans.Source, set)
 	if err != nil {

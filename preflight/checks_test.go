@@ -18,6 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
+	"github.com/stsmigrate/stsmigrate/sets"
 )
 
 func TestClaimsWithNamesOfEphemeralVolumesAreFound(t *testing.T) {
@@ -54,6 +55,10 @@ func TestASetThatIsNotAtRestIsNotMoved(t *testing.T) {
 		"with a partition": {func(s *appsv1.StatefulSet) {
 			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(1))}
 		}, corev1.ConditionTrue, []string{"FAIL ...updateStrategy has partition 1"}},
+		"paused by rollout pause": {func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(1))}
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, sets.PausedFrom, "none")
+		}, corev1.ConditionTrue, []string{"FAIL ...resume it, and let it finish...stsmigrate rollout resume web -n shop"}},
 		"about to go": {func(s *appsv1.StatefulSet) { s.DeletionTimestamp = &deleted }, corev1.ConditionTrue, []string{"FAIL ...it is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,9 @@ type History struct {
 	on  client.Client
 	ref plans.Ref
 	set *appsv1.StatefulSet
+	// apart means that the set's template has no revision: it cannot be used, and its update revision is the last one
+	// that could.
+	apart bool
 	// Revisions are sorted from the oldest to the newest.
 	Revisions []Revision
 }
@@ -52,7 +56,7 @@ const changeCause = "kubernetes.io/change-cause"
 
 // ReadHistory reads the history of a set.
 func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History, error) {
-	set, err := setOf(ctx, on, ref)
+	set, apart, err := setOf(ctx, on, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,7 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 	if err := on.List(ctx, &pods, client.InNamespace(ref.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", ref.Namespace, err)
 	}
-	h := &History{on: on, ref: ref, set: set}
+	h := &History{on: on, ref: ref, set: set, apart: apart}
 	for _, k := range kept.Items {
 		if !metav1.IsControlledBy(&k, set) {
 			continue
@@ -87,18 +91,21 @@ func ReadHistory(ctx context.Context, on client.Client, ref plans.Ref) (*History
 	return h, nil
 }
 
-// setOf reads a set in the form of a StatefulSet. That of a slice lacks the ordinals which it leaves out: a history
-// has no use for them.
-func setOf(ctx context.Context, on client.Client, ref plans.Ref) (*appsv1.StatefulSet, error) {
+// setOf reads a set in the form of a StatefulSet, and whether its template has no revision. That of a slice lacks the
+// ordinals which it leaves out: a history has no use for them.
+func setOf(ctx context.Context, on client.Client, ref plans.Ref) (_ *appsv1.StatefulSet, apart bool, err error) {
 	if !ref.IsSlice() {
-		return clusters.ReadSet(ctx, on, ref)
+		set, err := clusters.ReadSet(ctx, on, ref)
+		return set, false, err
 	}
 	var s v1alpha1.StatefulSetSlice
 	slice, err := clusters.FoundSet(&s, ref, on.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &s))
 	if slice == nil || err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return slice.Native(), clusters.Understood(slice)
+	progress := meta.FindStatusCondition(slice.Status.Conditions, "Progressing")
+	apart = progress != nil && slices.Contains([]string{"InvalidTemplate", "TemplateNotTried"}, progress.Reason)
+	return slice.Native(), apart, clusters.Understood(slice)
 }
 
 // templateOf returns the pod template that a revision stores: a strategic merge patch that replaces that of
@@ -117,12 +124,16 @@ func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, who
 	return known, whole, runtime.DefaultUnstructuredConverter.FromUnstructured(whole, &known)
 }
 
-// Find returns a revision by its number; 0 is the newest revision other than the set's update revision.
+// Find returns a revision by its number; 0 is the newest revision other than that of the set's template, which has to
+// have been seen by its controller.
 func (h *History) Find(number int64) (Revision, error) {
+	if number == 0 && h.set.Status.ObservedGeneration < h.set.Generation {
+		return Revision{}, fmt.Errorf("the controller of %s has not seen generation %d yet, and which revision was before is not known: run the command again later, or name the revision with --to-revision", h.ref.Set(), h.set.Generation)
+	}
 	var known []string
 	for k := len(h.Revisions) - 1; k >= 0; k-- {
 		r := h.Revisions[k]
-		if r.Number == number || number == 0 && r.Name != h.set.Status.UpdateRevision {
+		if r.Number == number || number == 0 && (h.apart || r.Name != h.set.Status.UpdateRevision) {
 			return r, nil
 		}
 		known = append(known, fmt.Sprint(r.Number))
@@ -199,5 +210,5 @@ func (h *History) asItIs(ctx context.Context) (*unstructured.Unstructured, error
 
 // Is reports whether the set already has the template of a revision.
 func (h *History) Is(r Revision) bool {
-	return r.Name == h.set.Status.UpdateRevision && h.set.Status.ObservedGeneration == h.set.Generation || equality.Semantic.DeepEqual(r.template, h.set.Spec.Template)
+	return r.Name == h.set.Status.UpdateRevision && h.set.Status.ObservedGeneration == h.set.Generation && !h.apart || equality.Semantic.DeepEqual(r.template, h.set.Spec.Template)
 }

@@ -162,3 +162,46 @@ func TestAHistoryIsThatOfItsSet(t *testing.T) {
 		}
 	}
 }
+
+// The revision before is that before the set's template. Where the template has no revision, since it cannot be used, that
+// is the newest one. While the controller has not seen the template, nobody knows which it is.
+func TestTheRevisionBeforeIsNotGuessed(t *testing.T) {
+	yes := true
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.StatefulSetSlice)
+		want   string // the revision, or the refusal
+	}{
+		"in use": {func(*v1alpha1.StatefulSetSlice) {}, "web-a"},
+		"waits":  {func(s *v1alpha1.StatefulSetSlice) { s.Status.Conditions[0].Reason = "Waiting" }, "web-a"},
+		"cannot be used": {func(s *v1alpha1.StatefulSetSlice) {
+			s.Status.Conditions[0].Reason = "InvalidTemplate"
+		}, "web-b"},
+		"was not tried": {func(s *v1alpha1.StatefulSetSlice) {
+			s.Status.Conditions[0].Reason = "TemplateNotTried"
+		}, "web-b"},
+		"is not seen": {func(s *v1alpha1.StatefulSetSlice) { s.Generation++ }, "has not seen generation 3 yet"},
+	} {
+		slice := v1alpha1.FromNative(rolledSet())
+		slice.Status.Conditions = []metav1.Condition{{Type: "Progressing", Reason: "Complete"}}
+		c.change(slice)
+		there := []client.Object{slice}
+		for number, of := range []string{"web-a", "web-b"} {
+			there = append(there, &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: of, OwnerReferences: []metav1.OwnerReference{{Name: "web", UID: "u", Controller: &yes}}},
+				Revision:   int64(number + 1), Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"of":"` + of + `"}}}}}`)},
+			})
+		}
+		on := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(there...).Build()
+		h, err := ReadHistory(t.Context(), on, plans.Ref{Namespace: "shop", Name: "web", Kind: plans.SliceKind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.Find(0)
+		if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && (got.Name != c.want || h.Is(got)) {
+			t.Errorf("a template that %s: %q, %v, expected %q", name, got.Name, err, c.want)
+		}
+		if named, err := h.Find(1); err != nil || named.Name != "web-a" {
+			t.Errorf("%s: revision 1 is %q: %v", name, named.Name, err)
+		}
+	}
+}

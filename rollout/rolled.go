@@ -42,6 +42,8 @@ type rolling struct {
 	pods       map[string]*corev1.Pod
 	// left are the ordinals that a slice leaves out.
 	left []int32
+	// again has the flags of the next command.
+	again string
 }
 
 // Watch signals w whenever the set, or a pod of its namespace, has changed, until ctx ends.
@@ -59,7 +61,7 @@ func (r Rollout) Look(ctx context.Context) (Rolled, error) {
 }
 
 func (r Rollout) see(ctx context.Context) (*rolling, error) {
-	seen := &rolling{Ref: r.Set, pods: map[string]*corev1.Pod{}}
+	seen := &rolling{Ref: r.Set, pods: map[string]*corev1.Pod{}, again: r.Again}
 	var err error
 	if r.Set.IsSlice() {
 		var slice v1alpha1.StatefulSetSlice
@@ -119,7 +121,8 @@ func (r *rolling) judge() Rolled {
 	if stalled != nil && stalled.Status != metav1.ConditionTrue {
 		stalled = nil
 	}
-	if r.set.Status.ObservedGeneration < r.set.Generation || r.set.Status.UpdateRevision == "" {
+	unseen := r.set.Status.ObservedGeneration < r.set.Generation || r.set.Status.UpdateRevision == ""
+	if unseen && (stalled == nil || stalled.ObservedGeneration < r.set.Generation) {
 		out.Waits = []string{fmt.Sprintf("%s: its controller has not seen generation %d yet", r.Set(), r.set.Generation)}
 		if stalled != nil {
 			out.Waits[0] += "; it reported for an earlier generation: " + stalled.Message
@@ -143,9 +146,20 @@ func (r *rolling) judge() Rolled {
 	}
 	first := fmt.Sprintf("%s: %d of %d pods are of revision %s, %d of %d are available", r.Set(), updated, all, r.set.Status.UpdateRevision, n, all)
 	if r.paused {
-		first += "; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume " + r.Typed()
+		first += "; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume " + r.Typed() + r.again
 	}
-	out.Waits = append([]string{first}, waits...)
+	out.Waits = slices.Concat([]string{first}, r.refused(), waits)
+	return out
+}
+
+// refused returns what keeps a slice from going on, and is neither the state of a pod nor a fault of the spec: a budget
+// that refuses an eviction, or requests that fail.
+func (r *rolling) refused() (out []string) {
+	for _, c := range r.conditions {
+		if c.Type == "EvictionRefused" && c.Status == metav1.ConditionTrue || c.Type == "Progressing" && c.Reason == "Failing" {
+			out = append(out, c.Message)
+		}
+	}
 	return out
 }
 

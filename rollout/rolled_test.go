@@ -78,7 +78,7 @@ func TestAnUpdateSaysWhatItWaitsForPodByPod(t *testing.T) {
 		}},
 		{"the controller has not looked", "0o 1o 2o", false, []func(*appsv1.StatefulSet){func(s *appsv1.StatefulSet) { s.Generation++ }}, []string{native + "its controller has not seen generation 3 yet"}},
 		{"a StatefulSet that is paused", "0o 1o 2", false, []func(*appsv1.StatefulSet){parted(int32(protectsAll)), annotated(pausedFrom, "1")}, []string{
-			native + "1 of 3 pods are of revision web-b, 3 of 3 are available; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume web",
+			native + "1 of 3 pods are of revision web-b, 3 of 3 are available; it is paused, and replaces no pod until it is resumed: stsmigrate rollout resume web -n shop --context home",
 			"pod web-1 is of revision web-a and will be replaced",
 		}},
 		{"OnDelete without an old pod", "0 1 2", false, []func(*appsv1.StatefulSet){strategy("OnDelete")}, []string{done, "StatefulSet shop/web is rolled out: 3 of 3 pods are of revision web-b, and all are available"}},
@@ -88,6 +88,7 @@ func TestAnUpdateSaysWhatItWaitsForPodByPod(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _ := rolls(c.slice, rolledSet(c.set...), cast(c.pods)...)
+			r.Again = " -n shop --context home"
 			got, err := r.Look(t.Context())
 			said := got.Waits
 			if got.Done {
@@ -105,6 +106,8 @@ func TestAnUpdateThatDoesNotGoOnByItselfSaysWhy(t *testing.T) {
 	stalled := func(reason string, is metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: "Stalled", Status: is, Reason: reason, Message: "no progress for 1m0s"}
 	}
+	first := stalled("TemplateNotTried", metav1.ConditionTrue)
+	first.ObservedGeneration = 1
 	for _, c := range []struct {
 		name       string
 		slice      bool
@@ -112,6 +115,7 @@ func TestAnUpdateThatDoesNotGoOnByItselfSaysWhy(t *testing.T) {
 		conditions []metav1.Condition
 		want       string
 	}{
+		{"it has no revision yet", true, []func(*appsv1.StatefulSet){func(s *appsv1.StatefulSet) { s.Generation, s.Status.UpdateRevision = 1, "" }}, told(first), "StatefulSetSlice shop/web: no progress for 1m0s"},
 		{"the deadline has passed", true, nil, told(stalled("ProgressDeadlineExceeded", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
 		{"it has halted", true, nil, told(stalled("Waiting", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
 		{"what the API server refuses", true, nil, told(stalled("Failing", metav1.ConditionTrue)), "StatefulSetSlice shop/web: no progress for 1m0s"},
@@ -144,6 +148,33 @@ func TestAnUpdateThatDoesNotGoOnByItselfSaysWhy(t *testing.T) {
 	r.Set.Name = "none"
 	if _, err := r.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "StatefulSetSlice shop/none does not exist") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What keeps a slice from going on by no fault of its pods is said beside them.
+func TestAnUpdateNamesTheBudgetThatItWaitsFor(t *testing.T) {
+	r, on := rolls(true, rolledSet(behind(3)), cast("0o 1 2")...)
+	var s v1alpha1.StatefulSetSlice
+	if err := on.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		told metav1.Condition
+		want bool
+	}{
+		{metav1.Condition{Type: "EvictionRefused", Status: metav1.ConditionTrue, Message: "the budget b refuses"}, true},
+		{metav1.Condition{Type: "EvictionRefused", Status: metav1.ConditionFalse, Message: "the budget b refuses"}, false},
+		{metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Failing", Message: "a webhook does not answer"}, true},
+		{metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Waiting", Message: "pod web-0 will be replaced"}, false},
+	} {
+		s.Status.Conditions = []metav1.Condition{c.told}
+		if err := on.Update(t.Context(), &s); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.Look(t.Context())
+		if err != nil || got.Stuck != "" || len(got.Waits) < 2 || (got.Waits[1] == c.told.Message) != c.want {
+			t.Errorf("%v: %+v, said %t expected of %q", err, got, c.want, c.told.Message)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -26,12 +27,14 @@ type Rollout struct {
 	Set plans.Ref
 	// Kubectl is the beginning of a command line for the set's namespace, for messages that say what to type.
 	Kubectl string
+	// Again has the flags with which a later command of this program finds the set, for such messages.
+	Again string
 }
 
 // A StatefulSet has no field that pauses it. So Pause sets a partition that protects all of its pods, and an
 // annotation keeps the former partition.
 const (
-	pausedFrom = "stsmigrate.dev/paused-partition"
+	pausedFrom = sets.PausedFrom
 	// noPartition is the value of the annotation if the set had no partition.
 	noPartition = "none"
 	// protectsAll is a partition that no set outgrows. The partition is an offset from the first ordinal:

@@ -10,6 +10,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// PausedFrom is the annotation of a StatefulSet whose update is paused: a partition protects all of its pods, and the
+// value is the partition that it gets back.
+const PausedFrom = "stsmigrate.dev/paused-partition"
+
 // Steps reads the sets and pods of one plan.
 type Steps struct {
 	clusters.Pair

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/admission"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
@@ -55,20 +56,23 @@ func (e effects) Default(ctx context.Context, t corev1.PodTemplateSpec) (corev1.
 	if filled, known := m.filled[string(asked)]; known {
 		return filled, nil
 	}
-	tried := core.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
+	tried := admission.Trial(e.key.Namespace, t, e.kind.read(e.object).Spec.VolumeClaimTemplates)
 	if err := e.client.Create(ctx, tried, client.DryRunAll); err != nil {
 		return t, fmt.Errorf("creating the pod template as a dry run: %w", err)
 	}
 	if len(m.filled) >= maxRememberedTemplates {
 		clear(m.filled)
 	}
-	filled := core.Untried(tried, t)
+	filled := admission.Untried(tried, t)
 	m.filled[string(asked)] = filled
 	return filled, nil
 }
 
-// Create implements core.Writes.
+// Create implements core.Writes (AM-3).
 func (e effects) Create(ctx context.Context, o core.Object) error {
+	if err := e.known(ctx, o); err != nil {
+		return err
+	}
 	if err := e.client.Create(ctx, o); err != nil {
 		return err
 	}
@@ -116,9 +120,35 @@ func (e effects) current(ctx context.Context, pod client.Object) error {
 	if m.confirmed == e.object || m.confirmed != nil && e.kind.read(e.object).Has(pod.GetName()) {
 		return nil
 	}
+	return e.confirm(ctx, m, "pod "+pod.GetName()+" is deleted")
+}
+
+// known checks once in a process that the set is as the API server has it, BEFORE a pod or a claim is created: a process
+// that just started may have an old set beside newer pods, and an ordinal that has left the range meanwhile may be
+// elsewhere by now. A set that no controller has looked at has given up no ordinal.
+func (e effects) known(ctx context.Context, o core.Object) error {
+	_, pod := o.(*corev1.Pod)
+	_, claim := o.(*corev1.PersistentVolumeClaim)
+	if !pod && !claim {
+		return nil
+	}
+	m := e.memory(e.key, e.object.GetUID())
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if e.kind.read(e.object).Status.ObservedGeneration == 0 {
+		m.young = true
+	}
+	if m.confirmed != nil || m.young {
+		return nil
+	}
+	return e.confirm(ctx, m, o.GetName()+" is created")
+}
+
+// confirm compares the set with the API server.
+func (e effects) confirm(ctx context.Context, m *memory, before string) error {
 	now, err := e.Fresh(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the set before pod %s is deleted: %v", pod.GetName(), err) //nolint:errorlint // an answer about the set is none about the pod
+		return fmt.Errorf("reading the set before %s: %v", before, err) //nolint:errorlint // an answer about the set is none about another object
 	}
 	if now.GetUID() != e.object.GetUID() || now.GetGeneration() != e.object.GetGeneration() {
 		return fmt.Errorf("%w generation %d of the set, which has generation %d there", core.ErrBehind, now.GetGeneration(), e.object.GetGeneration())

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,35 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
+
+// errOlder means that the definition of the kind is older than this release.
+var errOlder = errors.New("is older than this release")
+
+// fitEvery is how often a process that leads compares the definition of the kind with its release.
+const fitEvery = 5 * time.Second
+
+// fitting runs do for as long as look does not find an older definition of the kind. The API server leaves out the
+// fields that the definition lacks from then on: a slice would be read as if its user had removed them. A definition
+// that cannot be read, or is gone, shows nothing of that kind.
+func fitting(ctx context.Context, every time.Duration, look, do func(context.Context) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(inner) }()
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-again.C:
+			if err := look(inner); errors.Is(err, errOlder) {
+				cancel()
+				return errors.Join(err, <-done) // no pass is running any more
+			}
+		}
+	}
+}
 
 // fit returns an error if the CustomResourceDefinition of slices is missing or older than this release
 // (KEP-3335 on downgrade): the controller would drop fields, such as the range, on its next write, or find
@@ -45,7 +76,7 @@ func fit(ctx context.Context, c client.Client, config *rest.Config) error {
 		return fmt.Errorf("CustomResourceDefinition %s does not serve %s: apply the definition of this release first", ours.Name, v1alpha1.GroupVersion().Version)
 	}
 	if lost := lacks(*schemaOf(ours), *served, ""); len(lost) > 0 {
-		return fmt.Errorf("CustomResourceDefinition %s is older than this release and lacks %s: apply the definition of this release first", ours.Name, strings.Join(lost, ", "))
+		return fmt.Errorf("CustomResourceDefinition %s %w and lacks %s: apply the definition of this release first", ours.Name, errOlder, strings.Join(lost, ", "))
 	}
 	return nil
 }

@@ -1,8 +1,12 @@
 package slicecontroller
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,5 +78,39 @@ func TestAKindThatDropsFieldsIsNotReconciled(t *testing.T) {
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %q", name, err, c.want)
 		}
+	}
+}
+
+// A definition that becomes older than this release ends the process: what it reads of slices from then on lacks fields.
+// Nothing else that is found out about the definition does.
+func TestAProcessEndsWhenTheKindBecomesOlder(t *testing.T) {
+	older := fmt.Errorf("CustomResourceDefinition x %w", errOlder)
+	for name, c := range map[string]struct {
+		found []error // by the looks, one after the other
+		want  error
+	}{
+		"it becomes older":                {[]error{nil, nil, older}, older},
+		"after an outage, and a deletion": {[]error{errors.New("no answer"), errors.New("the kind is not installed"), older}, older},
+		"it stays":                        {[]error{nil, errors.New("no answer"), errors.New("the kind is not installed")}, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			looks, ended := 0, false
+			err := fitting(ctx, time.Millisecond, func(context.Context) error {
+				looks++
+				if looks > len(c.found) {
+					cancel()
+					return nil
+				}
+				return c.found[looks-1]
+			}, func(ctx context.Context) error {
+				<-ctx.Done()
+				ended = true
+				return ctx.Err()
+			})
+			if !errors.Is(err, c.want) || errors.Is(err, errOlder) != (name != "it stays") || !ended {
+				t.Errorf("%v, expected %v; it has ended: %t", err, c.want, ended)
+			}
+		})
 	}
 }

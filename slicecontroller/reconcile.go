@@ -53,6 +53,8 @@ type memory struct {
 	// confirmed is the set as the last pass had it that compared it with the API server; nil if none has. Each pass reads
 	// an object of its own from the cache.
 	confirmed client.Object
+	// young means that this process has seen the set before any controller had looked at it.
+	young bool
 }
 
 // maxTold is how many texts of a set are remembered. After that many others, a text is told again.

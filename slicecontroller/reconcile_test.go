@@ -216,6 +216,54 @@ func TestTheTemplateIsAskedForBeforeAPodOfTheRangeGoes(t *testing.T) {
 	}
 }
 
+// observed lets a controller have looked at the set.
+func (g *rig) observed(t *testing.T) {
+	t.Helper()
+	set := g.stored(t)
+	set.Status.ObservedGeneration = 1
+	if err := g.lagging.Client.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	g.catchUp(t, set)
+}
+
+// A new process may have an old set beside new pods: an ordinal that has left its range may run elsewhere by now. So it
+// creates no pod and no claim BEFORE it has once compared the set with the API server. A set that no controller has
+// looked at has given up none, and costs no request.
+func TestTheRangeIsAskedForBeforeAPodIsCreated(t *testing.T) {
+	for name, of := range map[string]func(string) client.Object{
+		"a pod": func(name string) client.Object { return pod(name) },
+		"a claim": func(name string) client.Object {
+			return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		},
+	} {
+		g := newRig(t)
+		reads := 0
+		g.counts(&reads)
+		g.observed(t)
+		g.asOf(t, 2, "web-0")
+		if err := g.does(t).Create(t.Context(), of("web-1")); !errors.Is(err, core.ErrBehind) || reads != 1 {
+			t.Errorf("%s is created by a range of before: %v", name, err)
+		}
+		g.asOf(t, 1, "web-0")
+		for _, next := range []string{"web-1", "web-2"} {
+			if err := g.does(t).Create(t.Context(), of(next)); err != nil || reads != 2 {
+				t.Errorf("%s: asked %d times: %v", name, reads, err)
+			}
+		}
+		g = newRig(t)
+		reads = 0
+		g.counts(&reads)
+		if err := g.does(t).Create(t.Context(), of("web-1")); err != nil || reads != 0 {
+			t.Errorf("%s of a set that nobody has looked at: asked %d times: %v", name, reads, err)
+		}
+		g.observed(t)
+		if err := g.does(t).Create(t.Context(), of("web-2")); err != nil || reads != 0 {
+			t.Errorf("%s, later: asked %d times: %v", name, reads, err)
+		}
+	}
+}
+
 // A set is woken by its pods in whatever version of its kind they refer to it, and by the deletion
 // of a pod that was in its way.
 func TestWhoIsWoken(t *testing.T) {

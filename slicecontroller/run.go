@@ -137,13 +137,15 @@ func run(ctx context.Context, config *rest.Config, k kind, o Options) error {
 	// With several replicas the guard must wait until this replica leads: the previous
 	// leader would reconcile the canary.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := k.fit(ctx, live, config); err != nil {
+		look := func(ctx context.Context) error { return k.fit(ctx, live, config) }
+		if err := look(ctx); err != nil {
 			return err
 		}
+		start := func(ctx context.Context) error { return fitting(ctx, fitEvery, look, c.Start) }
 		if guard == nil {
-			return c.Start(ctx)
+			return start(ctx)
 		}
-		return guard.keep(ctx, c.Start)
+		return guard.keep(ctx, start)
 	}))
 	if err != nil {
 		return err

@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/slicecontroller/admission"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
@@ -87,9 +89,19 @@ func invalid(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBa
 
 // refusal returns the fault for an error of the API server, in the words of the API server.
 func refusal(err error) *core.Fault {
-	f := &core.Fault{Reason: "InvalidTemplate", Message: "no pod is replaced: " + core.Cut(err.Error(), maxQuotedBytes)}
+	f := &core.Fault{Reason: "InvalidTemplate", Message: "no pod is replaced: " + core.Cut(unnamed(err), maxQuotedBytes)}
 	if !invalid(err) {
 		f.Reason, f.Passing = "TemplateNotTried", !apierrors.IsForbidden(err)
 	}
 	return f
+}
+
+// unnamed returns the message of an error without the name that the API server has generated for a dry run: each attempt
+// has another name, and the same fault would be told at each.
+func unnamed(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || !strings.HasPrefix(status.Status().Details.Name, admission.TrialName) {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), status.Status().Details.Name, strings.TrimSuffix(admission.TrialName, "-"))
 }

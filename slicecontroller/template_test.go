@@ -166,3 +166,23 @@ func TestAFaultIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// The API server generates another name for each dry run. The same refusal has the same words at each attempt.
+func TestARefusalHasTheSameWordsAtEachAttempt(t *testing.T) {
+	for name, of := range map[string]func(name string) error{
+		"a quota": func(name string) error {
+			return apierrors.NewForbidden(corev1.Resource("podtemplates"), name, errors.New("exceeded quota: few"))
+		},
+		"not valid": func(name string) error {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, name, nil)
+		},
+	} {
+		first, second := *refusal(fmt.Errorf("as a dry run: %w", of("dry-run-abcde"))), *refusal(fmt.Errorf("as a dry run: %w", of("dry-run-fghij")))
+		if first != second || !strings.Contains(first.Message, `"dry-run"`) {
+			t.Errorf("%s: %q, then %q", name, first.Message, second.Message)
+		}
+	}
+	if got := refusal(apierrors.NewForbidden(corev1.Resource("podtemplates"), "web", errors.New("no"))).Message; !strings.Contains(got, `"web"`) {
+		t.Errorf("of another name: %q", got)
+	}
+}

@@ -124,7 +124,7 @@ func (v Validator) tryClaims(ctx context.Context, s *v1alpha1.StatefulSetSlice) 
 func (v Validator) tryTemplate(ctx context.Context, s *v1alpha1.StatefulSetSlice) (field.ErrorList, []string) {
 	native := s.Native().Spec
 	_, end := core.RangeOf(native, s.Spec.ReserveOrdinals)
-	tried := core.Trial(s.Namespace, s.Spec.Template, native.VolumeClaimTemplates)
+	tried := Trial(s.Namespace, s.Spec.Template, native.VolumeClaimTemplates)
 	name := fmt.Sprintf("%s-%d", s.Name, max(end-1, 0))
 	tried.Template.Labels = maps.Clone(tried.Template.Labels)
 	if tried.Template.Labels == nil {

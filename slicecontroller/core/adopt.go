@@ -39,13 +39,16 @@ func (p *pass) adopt(ctx context.Context, o Object) error {
 	return p.do.Adopt(ctx, o, p.set.owner())
 }
 
-// ownRevisions returns the revisions of the set, and adopts orphans (CL-7).
+// ownRevisions returns the revisions of the set, and adopts orphans (CL-7). Sets with the same selector may be beside
+// each other: an orphan with the name of another set is left to that set, unless the rules are those of StatefulSets.
 func (p *pass) ownRevisions(ctx context.Context, selector labels.Selector) ([]*appsv1.ControllerRevision, error) {
 	var out []*appsv1.ControllerRevision
 	for _, r := range p.world.Revisions {
 		owner := metav1.GetControllerOfNoCopy(r)
 		switch {
 		case owner != nil && owner.UID != p.set.UID, !selector.Matches(labels.Set(r.Labels)):
+			continue
+		case owner == nil && !p.set.AdoptOutside && !p.set.named(r):
 			continue
 		case p.set.DeletionTimestamp == nil && (owner == nil || owner.APIVersion != p.set.owner().APIVersion):
 			if err := p.adopt(ctx, r); err != nil {

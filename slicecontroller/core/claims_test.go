@@ -184,6 +184,15 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 		s.store(c)
 		return s.claims[c.Name]
 	}
+	t.Run("AM-3 a cache that is behind is no failure of a creation", func(t *testing.T) {
+		for _, fails := range []string{"create data-web-2", "+2"} {
+			s := play(t, "0 1", claims("data"))
+			s.fails[fails] = ErrBehind
+			if s.sync(); !errors.Is(s.err, ErrBehind) || strings.Contains(strings.Join(s.told, ""), "Failed") {
+				t.Errorf("%s: %v, told %q", fails, s.err, s.told)
+			}
+		}
+	})
 	t.Run("CP-2 one that is there is used", func(t *testing.T) {
 		s := play(t, "0 1", claims("data"))
 		there(s).Labels = nil
@@ -254,6 +263,47 @@ func TestAClaimOfAFormerPodIsWaitedForWhateverThePolicy(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A claim that is about to be deleted with a former set of the same name is waited for: a pod that got it would lose its
+// data at its next replacement (CP-8).
+func TestAClaimOfAFormerSetIsWaitedFor(t *testing.T) {
+	for policy, owner := range map[string]string{"RR": "", "RD": "set", "DR": "", "DD": "set"} {
+		for how, order := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel} {
+			t.Run(policy+", "+how, func(t *testing.T) {
+				s := play(t, "0 1", claims("data"), retains(policy), conditioned, order)
+				c := s.set.newClaims(2)[0]
+				c.OwnerReferences = refs("StatefulSetSlice", "web", "former", nil)
+				s.store(c)
+				if got := s.sync(); got != "" || s.err == nil { // the collector may only remove the reference, which wakes nothing
+					t.Errorf("got %q, %v", got, s.err)
+				}
+				if got := s.condition(ClaimsNotKept); !strings.Contains(got, "claim data-web-2 cannot be kept: its owner StatefulSetSlice web no longer exists") {
+					t.Errorf("the condition is %q", got)
+				}
+				s.claims[c.Name].DeletionTimestamp = &metav1.Time{Time: noon()}
+				if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "pvc data-web-2 is being deleted") {
+					t.Errorf("CP-3: got %q, %v", got, s.err)
+				}
+				delete(s.claims, c.Name)
+				if s.sync(); s.err != nil || s.pods["web-2"] == nil || s.owners(c.Name) != owner || s.condition(ClaimsNotKept) != "" {
+					t.Errorf("%v, the condition is %q", s.err, s.condition(ClaimsNotKept))
+				}
+			})
+		}
+	}
+}
+
+// A pod that waits for a claim is not said to be created next.
+func TestAClaimThatIsWaitedForIsNamed(t *testing.T) {
+	s := play(t, "0 1", claims("data"), retains("DR"), conditioned)
+	c := s.set.newClaims(2)[0]
+	c.OwnerReferences, c.DeletionTimestamp = refs("Pod", "web-2", "former", nil), &metav1.Time{Time: noon()}
+	s.store(c)
+	s.expect("")
+	if got := s.condition(Progressing); got != "True Waiting: pod web-2 will be created once claim data-web-2 is gone: the claim goes with a former Pod web-2" {
+		t.Errorf("the condition is %q", got)
 	}
 }
 

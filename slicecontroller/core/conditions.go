@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -107,6 +108,28 @@ func (p *pass) untouched() {
 	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
 }
 
+// stop records the refusal of the API server for which a pass ends before anything of the set was compared with its
+// spec: of its first revision, or of an orphan that has to be adopted. What the next look settles is not recorded.
+func (p *pass) stop(ctx context.Context, err error) (Outcome, error) {
+	refused := func(e error) bool {
+		return apierrors.ReasonForError(e) != metav1.StatusReasonUnknown && !apierrors.IsConflict(e) && !apierrors.IsNotFound(e)
+	}
+	if !p.set.Conditioned || !slices.ContainsFunc(parts(err), refused) {
+		return Outcome{}, err
+	}
+	p.untouched()
+	p.retried = true
+	stalled, reconciling := brief(lasting(err)), ""
+	if stalled == "" {
+		reconciling = brief(err)
+	}
+	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: brief(err)})
+	p.sayIf(Stalled, failing, stalled)
+	p.sayIf(Reconciling, failing, reconciling)
+	p.status.ObservedGeneration = p.set.Status.ObservedGeneration // only these conditions are about the present spec
+	return Outcome{}, errors.Join(err, p.write(ctx))
+}
+
 // Refuse records the fault of a set for which nothing can be done, and does nothing else.
 func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
 	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
@@ -158,6 +181,9 @@ func (p *pass) waitsFor() string {
 	if r := p.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
+			if c, with, _ := p.leaving(*r); c != nil {
+				return fmt.Sprintf("pod %s will be created once claim %s is gone: the claim goes with a former %s %s", r.Name, c.Name, with.Kind, with.Name)
+			}
 			return fmt.Sprintf("pod %s will be created", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
@@ -219,9 +245,7 @@ func (p *pass) stage() string {
 	return ""
 }
 
-func (p *pass) sentence(stage string) string {
-	return "the update to " + p.target.Name + " " + stage
-}
+func (p *pass) sentence(stage string) string { return "the update to " + p.target.Name + " " + stage }
 
 // followed returns the condition UpdateStrategy.
 func (p *pass) followed() metav1.Condition {
@@ -274,10 +298,10 @@ func (p *pass) hopeless(pod *corev1.Pod) bool {
 	return broken(pod) || !p.world.Now.Before(p.hopelessAt(pod))
 }
 
-// broken reports whether a pod has certainly failed, and is not just starting.
+// broken reports whether a pod has certainly failed, and is not just starting. A pod that no node can take may only
+// wait for an autoscaler, or for the pods that it displaces.
 func broken(pod *corev1.Pod) bool {
 	return ended(pod) || slices.Contains([]string{
 		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
-		corev1.PodReasonUnschedulable,
 	}, condition(pod))
 }

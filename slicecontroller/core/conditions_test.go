@@ -1,12 +1,15 @@
 package core
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -193,5 +196,52 @@ func TestTheStatusHasTheRangeThatWasActedOn(t *testing.T) {
 	s := play(t, "0 1 2")
 	if s.sync(); s.set.Status.Ordinals != nil {
 		t.Error("a StatefulSet has no such field")
+	}
+}
+
+// A set that cannot have its first revision, or whose orphans cannot be adopted, says so: nothing else would show why
+// nothing happens. What the next look settles is not said.
+func TestAPassThatEndsBeforeItsSpecSaysWhy(t *testing.T) {
+	full := apierrors.NewForbidden(appsv1.Resource("controllerrevisions"), "web-1", errors.New("exceeded quota: few"))
+	gone := apierrors.NewInternalError(errors.New("a webhook does not answer"))
+	for name, c := range map[string]struct {
+		fails                string
+		err                  error
+		stalled, reconciling bool
+	}{
+		"no revision":                   {"create revision 1", full, true, false},
+		"no revision for a while":       {"create revision 1", gone, false, true},
+		"a pod is not adopted":          {"adopt 2", full, true, false},
+		"a revision is not adopted":     {"adopt revision 1", full, true, false},
+		"a pod has changed":             {"adopt 2", apierrors.NewConflict(corev1.Resource("pods"), "web-2", errors.New("no")), false, false},
+		"an error that is of no server": {"adopt 2", errors.New("no connection"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, "0 1 2", conditioned)
+			switch c.fails {
+			case "create revision 1":
+				clear(s.revisions)
+			case "adopt 2":
+				s.pods["web-2"].OwnerReferences = nil
+			default:
+				s.revisions[s.set.Status.CurrentRevision].OwnerReferences = nil
+			}
+			s.fails[c.fails] = c.err
+			s.sync()
+			if got := s.condition(Stalled); s.err == nil || (got == "True Failing: "+c.err.Error()) != c.stalled || (got != "") != c.stalled {
+				t.Errorf("Stalled is %q (%v)", got, s.err)
+			}
+			if got := s.condition(Reconciling); (got != "") != c.reconciling || (s.condition(Progressing) == "True Failing: "+c.err.Error()) != (c.stalled || c.reconciling) {
+				t.Errorf("Reconciling is %q, Progressing %q", got, s.condition(Progressing))
+			}
+			if told := meta.FindStatusCondition(s.set.Status.Told, Stalled); s.set.Status.ObservedGeneration != 0 || c.stalled && told.ObservedGeneration != 1 {
+				t.Errorf("it counts as looked at, or the refusal is of another generation: %+v", told)
+			}
+			delete(s.fails, c.fails)
+			s.sync()
+			if s.sync(); s.err != nil || s.condition(Progressing) != "False Complete: 3 of 3 pods are available" || s.condition(Stalled)+s.condition(Reconciling) != "" {
+				t.Errorf("afterwards: %v, %q", s.err, s.condition(Progressing))
+			}
+		})
 	}
 }

@@ -43,7 +43,10 @@ func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 	if !apierrors.IsTooManyRequests(err) {
 		return false
 	}
-	budget := budgetOf(err)
+	budget := ""
+	if c, found := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); found {
+		budget = c.Message // it names the PodDisruptionBudget
+	}
 	seconds, named := apierrors.SuggestsClientDelay(err)
 	if budget == "" && !named {
 		return false
@@ -57,13 +60,4 @@ func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 	p.refused = fmt.Sprintf("pod %s is not evicted for the update: %s", pod.Name, budget)
 	p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: EvictionRefused, Related: pod, Once: string(pod.UID), Message: p.refused})
 	return true
-}
-
-// budgetOf returns the API server's message about the PodDisruptionBudget that prevents an eviction, which
-// names the budget, or "".
-func budgetOf(err error) string {
-	if c, found := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); found {
-		return c.Message
-	}
-	return ""
 }

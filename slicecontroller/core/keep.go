@@ -12,24 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claimLeaving reports whether a claim of the pod is about to be deleted with a former pod that was scaled
-// away. The new pod must not get its volume (CP-8). The policy may be Retain by now, but the garbage collector
-// decides by the reference.
-func (p *pass) claimLeaving(r replica) bool {
+// leaving returns a claim of the pod that is about to be deleted with a former pod that was scaled away, or with a
+// former set, and the reference to it. expected means that the policy requires that, and that its deletion wakes the
+// set. The policy may be Retain by now, but the garbage collector decides by the reference.
+func (p *pass) leaving(r replica) (_ *corev1.PersistentVolumeClaim, with *metav1.OwnerReference, expected bool) {
 	whenScaled, _ := p.set.claimsGo()
 	for _, t := range p.set.Spec.VolumeClaimTemplates {
 		c := p.world.Claim(p.set.claimName(t.Name, r.ordinal))
-		if c == nil || !whenScaled && c.DeletionTimestamp != nil { // makeClaims reports the latter (CP-3)
+		if c == nil {
 			continue
 		}
-		if at := slices.IndexFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return stranded(o, "Pod", r.Name, r.UID) }); at >= 0 {
-			if !whenScaled {
-				p.lost(c, c.OwnerReferences[at])
-			}
-			return true
+		with = p.set.former(c, r.Pod)
+		expected = whenScaled && with != nil && with.Kind == "Pod"
+		if with != nil && (expected || c.DeletionTimestamp == nil) { // else makeClaims reports it (CP-3)
+			return c, with, expected
 		}
 	}
-	return false
+	return nil, nil, false
 }
 
 // lost notes that a claim that must be kept is about to be deleted with a former owner.
@@ -53,7 +52,7 @@ func (p *pass) makeClaims(ctx context.Context, r replica) error {
 			if err != nil {
 				errs = append(errs, err)
 			}
-			if !apierrors.IsAlreadyExists(err) { // CP-4
+			if !apierrors.IsAlreadyExists(err) && !errors.Is(err, ErrBehind) { // CP-4
 				p.tellOfClaim(c, r.Pod, err)
 			}
 		}

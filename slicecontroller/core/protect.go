@@ -62,10 +62,7 @@ func (p *pass) losesByDeletion(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (p *pass) controls(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.UID == p.set.UID
-}
+func (p *pass) controls(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, p.set) }
 
 // livesOn reports whether a set that is being deleted is reconciled as before. In a foreground deletion the
 // garbage collector deletes its pods whatever other finalizers there are, and would delete recreated pods,

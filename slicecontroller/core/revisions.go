@@ -33,6 +33,9 @@ const longestPrefix = 223
 type versions struct {
 	current, target, asked *appsv1.ControllerRevision
 	collisions             int32
+	// wayGone is the name of the current revision of a set that was rolled back to it, if that revision no longer exists.
+	// The target is the asked revision then.
+	wayGone string
 }
 
 // template returns the pod template of a revision.
@@ -92,13 +95,21 @@ func (s *Set) mark(r *appsv1.ControllerRevision) bool {
 	return true
 }
 
+// prefix is the beginning of the name of a revision, before its hash.
+func (s *Set) prefix() string { return s.Name[:min(len(s.Name), longestPrefix)] + "-" }
+
+// named reports whether a revision has the name of one of this set.
+func (s *Set) named(r *appsv1.ControllerRevision) bool {
+	return r.Name == s.prefix()+r.Labels[RevisionHash]
+}
+
 // name names a revision after its data and the count of collisions, also when that is 0.
 func (s *Set) name(r *appsv1.ControllerRevision, collisions int32) {
 	sum := fnv.New32()
 	_, _ = sum.Write(r.Data.Raw) // never fails
 	_, _ = sum.Write([]byte(strconv.Itoa(int(collisions))))
 	hash := rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))
-	r.Name = s.Name[:min(len(s.Name), longestPrefix)] + "-" + hash
+	r.Name = s.prefix() + hash
 	r.Labels[RevisionHash] = hash
 }
 
@@ -152,6 +163,10 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	v.asked = v.target
 	if p.set.RollsBack && v.asked.Name == p.set.Status.Failed {
 		v.target = v.current
+		if was := p.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name && was != "" {
+			v.wayGone = was
+			p.unsure = errors.Join(p.unsure, fmt.Errorf("ControllerRevision %s, to which the pods were rolled back, no longer exists: until the template changes no pod is replaced, and missing pods are made from the template that has failed", was))
+		}
 	}
 	return v, nil
 }

@@ -291,6 +291,20 @@ func TestPodsAreClaimed(t *testing.T) {
 		s.expect("adopt revision 1")
 		s.expect("")
 	})
+	t.Run("CL-7 those of another set with the same selector", func(t *testing.T) {
+		s := play(t, "0 1 2")
+		other := *s.set
+		other.Name = "web-a"
+		r, err := other.newRevision(1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.OwnerReferences = nil
+		s.store(r)
+		s.expect("")
+		s.set.AdoptOutside = true // the built-in controller takes it for the newest of its own, and replaces the pods
+		s.expect("adopt revision 1 -2")
+	})
 	t.Run("CL-8 a set that is being deleted does nothing", func(t *testing.T) {
 		s := play(t, "0 2x 5", deleting)
 		s.expect("")

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ const RolledBack = "RolledBack"
 // failed returns the name of the template's revision if it is ignored because its update has failed, else
 // "".
 func (p *pass) failed() string {
-	if p.target.Name == p.asked.Name {
+	if p.target.Name == p.asked.Name && p.wayGone == "" {
 		return ""
 	}
 	return p.asked.Name
@@ -56,7 +57,7 @@ const updateFailed = "UpdateFailed"
 
 // wayBack returns the message that the template is ignored.
 func (p *pass) wayBack(why string) string {
-	return fmt.Sprintf("the update to %s has failed%s: pods are of %s until the template changes", p.asked.Name, why, p.current.Name)
+	return fmt.Sprintf("the update to %s has failed%s: pods are of %s until the template changes", p.asked.Name, why, cmp.Or(p.wayGone, p.current.Name))
 }
 
 // toBlame reports whether a pod that the update has created, or will create, does not become available. The

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -147,6 +149,27 @@ func TestACanaryThatIsNotReadyForAMomentHaltsNothing(t *testing.T) {
 				t.Errorf("it looks again at %s, expected no later than %s", s.outcome.Again, want)
 			}
 			s.now = s.now.Add(time.Minute)
+			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
+				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
+			}
+		})
+	}
+}
+
+// A canary that no node can take at first may wait for a node that is being added: it has its deadline.
+func TestACanaryThatWaitsForANodeHaltsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Set){"Rollback": enforced, "Halt": func(s *Set) { enforced(s); s.RollsBack = false }} {
+		t.Run(name, func(t *testing.T) {
+			s := aWorkingUpdate(t, "0o 1o 2o 3o 4", change)
+			s.is("web-4", "?") // it was evicted, and has just been created again
+			p := s.pods["web-4"]
+			p.CreationTimestamp.Time = s.now
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+			s.now = s.now.Add(s.set.deadline() - time.Second)
+			if s.sync(); s.outcome.Halted || s.condition(Stalled) != "" || s.set.Status.Failed != "" {
+				t.Errorf("halted %t, Stalled %q, failed %q", s.outcome.Halted, s.condition(Stalled), s.set.Status.Failed)
+			}
+			s.now = s.now.Add(time.Second)
 			if s.sync(); !s.outcome.Halted || s.condition(Stalled) == "" {
 				t.Errorf("after the deadline: halted %t, Stalled %q", s.outcome.Halted, s.condition(Stalled))
 			}
@@ -354,4 +377,36 @@ func TestTheDecisionIsStoredFirst(t *testing.T) {
 	delete(s.fails, "status")
 	s.expect("")
 	s.expect("-2")
+}
+
+// The template stays ignored although another writer has deleted the revision that the pods were rolled back to: it is
+// known to fail. No pod is replaced, and a missing one can only be made from it.
+func TestAFailedUpdateDoesNotBeginAgainWithoutItsWayBack(t *testing.T) {
+	for name, change := range map[string][]func(*Set){"in order": nil, "Parallel": {parallel}, "enforced": {enforced}} {
+		t.Run(name, func(t *testing.T) {
+			s := tooLate(t, "0o 1o 2?", append(change, unavailable("2"))...)
+			s.live()
+			old, latest := s.set.Status.CurrentRevision, s.set.Status.UpdateRevision
+			delete(s.revisions, old)
+			for range 3 {
+				if got := s.sync(); got != "" || s.err == nil || !strings.Contains(s.err.Error(), "ControllerRevision "+old+", to which the pods were rolled back, no longer exists") {
+					t.Errorf("got %q, %v", got, s.err)
+				}
+			}
+			if now := s.set.Status; now.CurrentRevision != old || now.UpdateRevision != latest || now.Failed != latest || s.condition(Stalled) == "" || !strings.Contains(s.condition(RolledBack), "pods are of "+old) {
+				t.Errorf("%+v", now)
+			}
+			delete(s.pods, "web-2")
+			if got := s.sync(); got != "+2" || s.pods["web-2"].Labels[appsv1.StatefulSetRevisionLabel] != latest {
+				t.Errorf("got %q", got)
+			}
+			delete(s.pods, "web-2") // it is broken, and a RollingUpdate in order would wait for it
+			image("web:3")(s.set)
+			s.set.Generation++
+			s.live()
+			if got := s.madeFrom(); got != "web:3 web:3 web:3" || s.set.Status.Failed != "" || s.err != nil {
+				t.Errorf("after a fixed template: %s, %v, %+v", got, s.err, s.set.Status)
+			}
+		})
+	}
 }

@@ -65,7 +65,7 @@ func (p *pass) scaleUp(ctx context.Context) (standing, error) {
 // tend does for one pod of the range what can be done now.
 func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 	switch {
-	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown()): // OR-3; else it is replaced in its turn (ER-4)
+	case ended(r.Pod) && (!p.exempt(r) || p.canaryDown() || p.astray()): // OR-3; else it is replaced in its turn (ER-4)
 		if terminating(r.Pod) {
 			return blocked, nil
 		}
@@ -74,7 +74,10 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		}
 		return acted, p.remove(ctx, r)
 	case !created(r.Pod):
-		if p.claimLeaving(r) {
+		if c, with, expected := p.leaving(r); c != nil { // the new pod must not get its volume (CP-8)
+			if !expected {
+				p.lost(c, *with)
+			}
 			return blocked, nil
 		}
 		return acted, p.bringUp(ctx, r)
@@ -96,7 +99,9 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 // bringUp creates the claims of a pod, and then the pod (CP-1).
 func (p *pass) bringUp(ctx context.Context, r replica) error {
 	if err := p.makeClaims(ctx, r); err != nil {
-		p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
+		if !errors.Is(err, ErrBehind) {
+			p.tellOf("Create", r.Pod, utilerrors.NewAggregate(parts(err))) // in the form of the built-in controller
+		}
 		return err
 	}
 	t, revision := p.madeFrom(r.ordinal)
@@ -105,6 +110,8 @@ func (p *pass) bringUp(ctx context.Context, r replica) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return p.taken(ctx, r)
+	case errors.Is(err, ErrBehind):
+		return err
 	case err == nil:
 		p.moved.Store(true)
 		p.lock.Lock()

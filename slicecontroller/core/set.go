@@ -55,7 +55,8 @@ type Traits struct {
 	// OffsetPartition counts the partition from the start of the range, instead of as an ordinal (PT-1,
 	// PT-4).
 	OffsetPartition bool
-	// AdoptOutside adopts orphans outside the range, in order to delete them (CL-6).
+	// AdoptOutside adopts orphans outside the range, in order to delete them (CL-6), and revisions that have the name
+	// of another set (CL-7).
 	AdoptOutside bool
 	// CompleteEmpty completes an update of a set without replicas (RV-10).
 	CompleteEmpty bool
@@ -151,9 +152,7 @@ func (s *Set) Has(pod string) bool {
 }
 
 // ordered reports whether pods are created and deleted one after the other.
-func (s *Set) ordered() bool {
-	return s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
-}
+func (s *Set) ordered() bool { return s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement }
 
 // strategy returns the effective strategy.
 func (s *Set) strategy() appsv1.StatefulSetUpdateStrategyType {
@@ -201,14 +200,10 @@ func (s *Set) claimsGo() (whenScaled, whenDeleted bool) {
 }
 
 // owner returns the reference by which the set controls a pod, a claim or a revision.
-func (s *Set) owner() metav1.OwnerReference {
-	return *metav1.NewControllerRef(s, s.Kind)
-}
+func (s *Set) owner() metav1.OwnerReference { return *metav1.NewControllerRef(s, s.Kind) }
 
 // podName returns the name of the pod of an ordinal (ID-1).
-func (s *Set) podName(ordinal int32) string {
-	return s.Name + "-" + strconv.Itoa(int(ordinal))
-}
+func (s *Set) podName(ordinal int32) string { return s.Name + "-" + strconv.Itoa(int(ordinal)) }
 
 // claimName returns the name of the claim of an ordinal (ID-8).
 func (s *Set) claimName(template string, ordinal int32) string {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -15,7 +16,7 @@ import (
 func (p *pass) count() appsv1.StatefulSetStatus {
 	s := appsv1.StatefulSetStatus{
 		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
-		CurrentRevision:    p.current.Name,
+		CurrentRevision:    cmp.Or(p.wayGone, p.current.Name),
 		UpdateRevision:     p.asked.Name,
 		CollisionCount:     &p.collisions,
 		Conditions:         p.set.Status.Conditions, // ST-6

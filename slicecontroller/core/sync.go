@@ -87,14 +87,14 @@ func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
 	}
 	revisions, err := p.ownRevisions(ctx, selector)
 	if err != nil {
-		return Outcome{}, err
+		return p.stop(ctx, err)
 	}
 	pods, err := p.ownPods(ctx, selector)
 	if err != nil {
-		return Outcome{}, err
+		return p.stop(ctx, err)
 	}
 	if p.versions, err = p.resolve(ctx, revisions); err != nil {
-		return Outcome{}, err
+		return p.stop(ctx, err)
 	}
 	if err := p.templates(); err != nil {
 		return Outcome{}, err

@@ -161,3 +161,21 @@ func TestReferencesAreOfThisVersion(t *testing.T) {
 	}
 	s.expect("")
 }
+
+// While no pod is replaced, since the template cannot be used, a pod that has failed has no turn: it is deleted as
+// always, and recreated.
+func TestAPodThatHasFailedIsRecreatedBesideATemplateThatCannotBeUsed(t *testing.T) {
+	for name, c := range map[string]struct{ pods, want string }{
+		"in the middle of an update": {"0o 1ox 2", "-1"},
+		"before its first pod":       {"0o 1o 2os", "-2"},
+		"one that is terminating":    {"0o 1ox~ 2", ""},
+	} {
+		for how, order := range map[string]func(*Set){"in order": func(*Set) {}, "Parallel": parallel} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				s := play(t, c.pods, enforced, order)
+				s.set.Fault = &Fault{Reason: "InvalidTemplate", Message: "no pod is replaced"}
+				s.expect(c.want)
+			})
+		}
+	}
+}

@@ -220,6 +220,15 @@ func (r *release) mistyped() {
 // earlier stores a slice under a definition that lacks fields.
 func (r *release) earlier() {
 	r.t.Helper()
+	running := r.begins()
+	before := r.uids(r.t)["web-3"]
+	if err := r.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "web-3"}}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.until(r.t, "it runs", func(ctx context.Context) bool {
+		return r.has("web-2", "web-3", "web-4")(ctx) && r.uids(r.t)["web-3"] != before
+	})
+	r.updated(r.t, 3)
 	r.taken()
 	kind, schema := definition(r.t)
 	withoutRules(schema)
@@ -230,6 +239,9 @@ func (r *release) earlier() {
 		_, found, _ := unstructured.NestedFieldNoCopy(r.raw(ctx), "status", "availableReplicas")
 		return !found
 	})
+	if err := <-running.Done; err == nil || !strings.Contains(running.Output(), "is older than this release and lacks ") {
+		r.t.Errorf("a process that runs goes on under an older definition: %v\n%s", err, running.Output())
+	}
 	said := r.refused()
 	for _, lost := range []string{"is older than this release and lacks ", "spec.minReadySeconds, ", "the rules of spec, ", "spec.updateStrategy.rollingUpdate.maxUnavailable, ", "status.availableReplicas: apply the definition of this release first"} {
 		if !strings.Contains(said, lost) {

@@ -60,7 +60,7 @@ func (c *Commands) rollout(typed string) (rollout.Rollout, *reach.End, error) {
 	if err != nil {
 		return rollout.Rollout{}, nil, err
 	}
-	r := rollout.Rollout{On: at.Client, Set: set, Kubectl: at.Kubectl(set.Namespace)}
+	r := rollout.Rollout{On: at.Client, Set: set, Kubectl: at.Kubectl(set.Namespace), Again: c.Again(at)}
 	if *c.DryRun == "server" {
 		r.On = client.NewDryRunClient(r.On)
 	}

@@ -1,4 +1,4 @@
-package core
+package admission
 
 import (
 	"slices"
@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// TrialName is the beginning of the generated name of a dry run.
+const TrialName = "dry-run-"
 
 // Trial returns a PodTemplate for a dry run, in which the API server fills in defaults and checks the
 // template. Containers may mount volumes that only pods have, those of the claims: Trial adds these volumes,
@@ -17,7 +20,7 @@ func Trial(namespace string, t corev1.PodTemplateSpec, claims []corev1.Persisten
 			t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
 		}
 	}
-	return &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "dry-run-"}, Template: t}
+	return &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: TrialName}, Template: t}
 }
 
 // Untried returns the template of a dry run without the volumes that Trial added, which asked does not have.
