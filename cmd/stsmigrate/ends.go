@@ -36,14 +36,12 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To resume: %s%s\n%s", p.Reason, t.Command("resume"), back, hints.Bridged(t))
 	case p.Outcome == plans.Split:
-		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n", t.Plan.Source, t.Plan.Destination, t.Command("resume"), back)
-		fmt.Fprint(a.Out, hints.Bridged(t))
+		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n%s", t.Plan.Source, t.Plan.Destination, t.Command("resume"), back, hints.Bridged(t))
 	case p.Outcome == plans.Moved:
 		if p.Downtime != nil {
 			fmt.Fprintf(a.Out, "each wave was %s\n", p.Downtime)
 		}
-		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n", t.Plan.Count, t.Plan.Source, t.Plan.Destination, t.Command("finalize"), back)
-		fmt.Fprint(a.Out, hints.Bridged(t))
+		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n%s", t.Plan.Count, t.Plan.Source, t.Plan.Destination, t.Command("finalize"), back, hints.Bridged(t))
 	case p.Outcome == plans.Aborted:
 		fmt.Fprintf(a.Out, "aborted: everything is on %s as it was before.\n", t.Plan.Source)
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Destination))
