@@ -47,10 +47,22 @@ func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
 func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
 	host, service := "web-1", map[string]string{discoveryv1.LabelServiceName: "peers"}
 	own := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers-x7k2p", Labels: service}, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{"10.0.0.1"}}}}
-	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own).Build()
+	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}).Build()
 	why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
 	if err != nil || !strings.Contains(why, "EndpointSlice shop/peers-x7k2p still lists the name at another address") {
 		t.Errorf("%q, %v", why, err)
+	}
+}
+
+// Without the Service no name is resolved, and no slice is written: the wait says what to do about it.
+func TestAWaitForANameSaysThatItsServiceIsGone(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
+	for gone, world := range map[bool][]client.Object{true: nil, false: {service}} {
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(world...).Build()
+		why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
+		if err != nil || strings.Contains(why, "Service shop/peers does not exist any more: it gives the pods their names; recreate it") != gone {
+			t.Errorf("gone %t: %q, %v", gone, why, err)
+		}
 	}
 }
 
@@ -63,8 +75,11 @@ func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 		"Service": {plans.Bridge, func(namespace, plan string) client.Object {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
 		}},
+		"EndpointSlice another writer says it manages": {plans.Bridge, func(namespace, plan string) client.Object {
+			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stsmigrate-" + plan + "-ipv4-0", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: "another"}}}
+		}},
 		"EndpointSlice": {plans.Bridge, func(namespace, plan string) client.Object {
-			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: ManagedBy}}}
+			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stsmigrate-" + plan + "-ipv4-0", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: ManagedBy}}}
 		}},
 		"ServiceExport": {plans.MCS, func(namespace, plan string) client.Object {
 			return &mcsv1alpha1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
@@ -80,7 +95,7 @@ func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 			}
 			stopped := false
 			s, err := Remove(p, on, func() { stopped = true })(t.Context(), plans.StepContext{Step: plans.Step{Op: plans.Thaw, From: plans.Source}})
-			if err != nil || s.Standing != want || !stopped || want == plans.Before && !strings.Contains(s.Reason, "source: delete "+name) {
+			if err != nil || s.Standing != want || !stopped || want == plans.Before && !strings.Contains(s.Reason, "source: delete "+strings.Fields(name)[0]) {
 				t.Errorf("%s of plan %q: %s (%s), %v, stopped %t, expected %s", name, plan, s.Standing, s.Reason, err, stopped, want)
 			}
 		}

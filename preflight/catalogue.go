@@ -240,7 +240,7 @@ func budgetChecks() []row {
 func networkChecks() []row {
 	return grouped("Network", []row{
 		{
-			name: "names", worst: check.Fail, run: Names,
+			name: "names", worst: check.Fail, wave: standing, back: true, run: Names,
 			about:  "the objects that keep the pods' names resolvable can be made on both sides",
 			remedy: "make room for it, or make the plan with --names none",
 		},
