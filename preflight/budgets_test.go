@@ -37,6 +37,19 @@ func TestABudgetThatAllowsNothingIsRefused(t *testing.T) {
 	}
 }
 
+// The numbers of a budget that a plan has changed are no user's: nobody is to raise them.
+func TestABudgetThatAPlanHasTightenedIsNoUsersBudget(t *testing.T) {
+	replicas, zero, two := int32(5), intstr.FromInt32(0), intstr.FromInt32(2)
+	for asked, allows := range map[int32]*intstr.IntOrString{0: &zero, 3: &two} {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: allows}}
+		plans.Stamp{Plan: "web-abc", Epoch: 1}.Put(b)
+		in := build.Inputs{Set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}, SourceBudget: b}
+		if d, err := allowance(in, asked); err == nil || !strings.Contains(err.Error(), "plan web-abc, which is at work on it") || strings.Contains(err.Error(), "raise") {
+			t.Errorf("it allows %s: d is %d, %v", allows, d, err)
+		}
+	}
+}
+
 // The user's budget is an upper bound for what a move may take down (S2).
 func TestNoMoreMayBeDownThanTheBudgetAllows(t *testing.T) {
 	replicas, two := int32(5), intstr.FromInt32(2)

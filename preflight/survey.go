@@ -125,7 +125,10 @@ func allowance(in build.Inputs, asked int32) (int32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("PodDisruptionBudget %s: %w", in.SourceBudget.Name, err)
 	}
+	mark, tightened := plans.Stamped(in.SourceBudget)
 	switch {
+	case tightened && d < max(asked, 1):
+		return 0, fmt.Errorf("PodDisruptionBudget %s of %s has the numbers of plan %s, which is at work on it: finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`); do not change the budget", in.SourceBudget.Name, in.Source, mark.Plan)
 	case d < 1:
 		return 0, fmt.Errorf("PodDisruptionBudget %s of %s (%s) lets none of the %d pods be unavailable, and a move takes one at a time: raise it first", in.SourceBudget.Name, in.Source, pdb.Words(in.SourceBudget.Spec), replicas)
 	case asked > d:
