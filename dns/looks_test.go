@@ -66,6 +66,26 @@ func TestAWaitForANameSaysThatItsServiceIsGone(t *testing.T) {
 	}
 }
 
+// A Service that stands in for that of the other cluster goes with its namespace, and nobody can make it there again.
+func TestAWaitForANameSaysThatAStandInIsGone(t *testing.T) {
+	p := bridge()
+	p.Destination.Cluster = "2"
+	on := map[plans.Side]client.Client{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	}
+	address, ready, host := "10.0.1.1", true, "web-1"
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-abc-ipv4-0"}, AddressType: discoveryv1.AddressTypeIPv4}
+	slice.Endpoints = []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+	if err := on[plans.Source].Create(t.Context(), slice); err != nil { // it is found by its old name
+		t.Fatal(err)
+	}
+	why, err := Missing(t.Context(), p, on, plans.Destination, pod(host, nil, address), 1)
+	if err != nil || !strings.Contains(why, "which stands in for that of the other cluster, does not exist; recreate namespace mall there") {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
 // At the end only what the plan made is deleted (S12). The export of the destination becomes its own.
 func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 	for name, c := range map[string]struct {

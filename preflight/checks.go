@@ -116,10 +116,15 @@ func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// served requires the Service of the side that the ordinals leave. Without it no pod that has arrived is found there by
-// its name, and its wave waits for that.
+// served requires the Service of the side that the ordinals leave, and room for those that stand in for one of the other
+// cluster. Without them no pod that has arrived is found there by its name, and its wave waits for that.
 func served(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	for _, d := range i.Plan.Directories() {
+		if d.Lists == "" {
+			if found, err := standIn(ctx, i, d); err != nil || len(found) > 0 {
+				return found, err
+			}
+		}
 		if d.Lists != i.From {
 			continue
 		}
