@@ -323,6 +323,20 @@ func TestANameMovesWhenTheControlPlaneHasLetGoOfIt(t *testing.T) {
 	})
 }
 
+// Another writer may take a slice of a plan over: it is the plan's all the same, and is brought back.
+func TestASliceThatAnotherWriterTakesOverIsBroughtBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := bridge()
+		theirs := answer(p, "10.0.9.9")
+		theirs.Labels[discoveryv1.LabelManagedBy] = "another"
+		s := newScene(t, append(street(), theirs)...)
+		k := s.keep(p)
+		defer k.Stop()
+		synctest.Wait()
+		s.answers(p, "10.0.0.1")
+	})
+}
+
 // An update of a slice contains the whole slice. Of other objects, only the needed fields are kept.
 func TestWhatIsKeptOfAnObject(t *testing.T) {
 	p := usual("web", 0)

@@ -32,31 +32,13 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 				return "", err
 			}
 			if !found {
-				obstacle, err := inTheWay(ctx, p, on[d.On], d, ip, pod.Name)
-				return fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s%s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On, obstacle), err
+				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On)
+				obstacle, err := obstacle(ctx, p, on[d.On], d, ip, pod.Name)
+				return why + obstacle, err
 			}
 		}
 	}
 	return "", nil
-}
-
-// inTheWay returns what has to be done before a name can be published in a directory, or "". A Service of the user does
-// not come back by itself. One that the plan made is recreated.
-func inTheWay(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
-	if d.Lists != "" {
-		var all corev1.ServiceList
-		if err := c.List(ctx, &all, client.InNamespace(d.Namespace)); err != nil {
-			return "", fmt.Errorf("listing Services of namespace %s on the %s: %w", d.Namespace, d.On, err)
-		}
-		if !slices.ContainsFunc(all.Items, func(s corev1.Service) bool { return s.Name == p.Names.Service }) {
-			return fmt.Sprintf(", where Service %s/%s no longer exists; recreate it as it was, with its namespace if that is gone too", d.Namespace, p.Names.Service), nil
-		}
-	}
-	stale, err := listedElse(ctx, p, c, d, address, hostname)
-	if err != nil || stale == "" {
-		return "", err
-	}
-	return fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale), nil
 }
 
 // needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the
@@ -100,6 +82,25 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 	}), nil
 }
 
+// obstacle returns what keeps a hostname from being listed at an address until another writer acts, or "".
+func obstacle(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
+	key := client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}
+	err := c.Get(ctx, key, &corev1.Service{})
+	switch {
+	case apierrors.IsNotFound(err) && d.Lists == "":
+		return fmt.Sprintf(", where Service %s, which stands in for that of the other cluster, does not exist; recreate namespace %s there, if it is gone", key, d.Namespace), nil
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf(", where Service %s does not exist any more: it gives the pods their names; recreate it", key), nil
+	case client.IgnoreNotFound(err) != nil:
+		return "", fmt.Errorf("reading Service %s on the %s: %w", key, d.On, err)
+	}
+	stale, err := listedElse(ctx, p, c, d, address, hostname)
+	if err != nil || stale == "" {
+		return "", err
+	}
+	return fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale), nil
+}
+
 // listedElse returns the name of a slice of another writer that lists a hostname at another address, or "".
 func listedElse(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
 	var all discoveryv1.EndpointSliceList
@@ -108,7 +109,7 @@ func listedElse(ctx context.Context, p *plans.Plan, c client.Client, d plans.Dir
 	}
 	var others []*discoveryv1.EndpointSlice
 	for i := range all.Items {
-		if s := &all.Items[i]; s.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+		if s := &all.Items[i]; !ofPlan(s) {
 			others = append(others, s)
 		}
 	}
@@ -132,7 +133,7 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
 				return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
 			}
-			for i := range all.Items {
+			if i := slices.IndexFunc(all.Items, func(s discoveryv1.EndpointSlice) bool { return ofPlan(&s) }); i >= 0 {
 				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
 			}
 			if d.Lists != "" {

@@ -1,14 +1,12 @@
 package dns
 
 import (
-	"cmp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
@@ -57,26 +55,35 @@ func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
 	}
 }
 
-// A name in a Service that does not exist never resolves: the wait says so, and what to do. A stand-in is recreated.
+// Without the Service no name is resolved, and no slice is written: the wait says what to do about it.
 func TestAWaitForANameSaysThatItsServiceIsGone(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
-	for name, c := range map[string]struct {
-		cluster types.UID
-		world   []client.Object
-		gone    bool
-	}{
-		"it is gone":                    {"", nil, true},
-		"it is there":                   {"", []client.Object{service}, false},
-		"a stand-in is not yet":         {"2", []client.Object{service}, false},
-		"that of another name is there": {"", []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}}, true},
-	} {
-		p := bridge()
-		p.Destination.Cluster = cmp.Or(c.cluster, p.Destination.Cluster)
-		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(c.world...).Build()
-		why, err := Missing(t.Context(), p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
-		if err != nil || why == "" || strings.Contains(why, "Service shop/peers no longer exists; recreate it") != c.gone {
-			t.Errorf("%s: %q, %v, expected that the Service is named: %t", name, why, err, c.gone)
+	for gone, world := range map[bool][]client.Object{true: nil, false: {service}} {
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(world...).Build()
+		why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
+		if err != nil || strings.Contains(why, "Service shop/peers does not exist any more: it gives the pods their names; recreate it") != gone {
+			t.Errorf("gone %t: %q, %v", gone, why, err)
 		}
+	}
+}
+
+// A Service that stands in for that of the other cluster goes with its namespace, and nobody can make it there again.
+func TestAWaitForANameSaysThatAStandInIsGone(t *testing.T) {
+	p := bridge()
+	p.Destination.Cluster = "2"
+	on := map[plans.Side]client.Client{}
+	for _, side := range plans.Sides() {
+		on[side] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	}
+	address, ready, host := "10.0.1.1", true, "web-1"
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-abc-ipv4-0"}, AddressType: discoveryv1.AddressTypeIPv4}
+	slice.Endpoints = []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+	if err := on[plans.Source].Create(t.Context(), slice); err != nil { // it is found by its old name
+		t.Fatal(err)
+	}
+	why, err := Missing(t.Context(), p, on, plans.Destination, pod(host, nil, address), 1)
+	if err != nil || !strings.Contains(why, "which stands in for that of the other cluster, does not exist; recreate namespace mall there") {
+		t.Errorf("%q, %v", why, err)
 	}
 }
 
@@ -89,8 +96,11 @@ func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 		"Service": {plans.Bridge, func(namespace, plan string) client.Object {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
 		}},
+		"EndpointSlice another writer says it manages": {plans.Bridge, func(namespace, plan string) client.Object {
+			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stsmigrate-" + plan + "-ipv4-0", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: "another"}}}
+		}},
 		"EndpointSlice": {plans.Bridge, func(namespace, plan string) client.Object {
-			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: ManagedBy}}}
+			return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stsmigrate-" + plan + "-ipv4-0", Labels: map[string]string{PlanLabel: plan, discoveryv1.LabelManagedBy: ManagedBy}}}
 		}},
 		"ServiceExport": {plans.MCS, func(namespace, plan string) client.Object {
 			return &mcsv1alpha1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers", Labels: map[string]string{PlanLabel: plan}}}
@@ -106,7 +116,7 @@ func TestRemoveLeavesWhatThePlanDidNotMake(t *testing.T) {
 			}
 			stopped := false
 			s, err := Remove(p, on, func() { stopped = true })(t.Context(), plans.StepContext{Step: plans.Step{Op: plans.Thaw, From: plans.Source}})
-			if err != nil || s.Standing != want || !stopped || want == plans.Before && !strings.Contains(s.Reason, "source: delete "+name) {
+			if err != nil || s.Standing != want || !stopped || want == plans.Before && !strings.Contains(s.Reason, "source: delete "+strings.Fields(name)[0]) {
 				t.Errorf("%s of plan %q: %s (%s), %v, stopped %t, expected %s", name, plan, s.Standing, s.Reason, err, stopped, want)
 			}
 		}

@@ -84,7 +84,7 @@ func whose(o metav1.Object) string {
 	case *corev1.Service:
 		return o.Name
 	case *discoveryv1.EndpointSlice:
-		if o.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+		if !ofPlan(o) {
 			return ofService(o.Labels[discoveryv1.LabelServiceName])
 		}
 		return o.Labels[PlanLabel]

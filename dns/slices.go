@@ -22,6 +22,13 @@ const ManagedBy = "names.stsmigrate.dev"
 // PlanLabel carries the ID of the plan that a slice or a Service was created for.
 const PlanLabel = "stsmigrate.dev/plan-id"
 
+// ofPlan reports whether a slice is one of ours. It is known by its plan and name: another writer may have changed who
+// manages it, and the control plane puts the labels of a Service on its own slices.
+func ofPlan(s *discoveryv1.EndpointSlice) bool {
+	plan := s.Labels[PlanLabel]
+	return plan != "" && strings.HasPrefix(s.Name, "stsmigrate-"+plan+"-")
+}
+
 // maxEndpointsPerSlice is the maximum number of ordinals in one slice, the same as in the control plane's
 // own.
 const maxEndpointsPerSlice = 100

@@ -17,7 +17,7 @@ func slim(o any) (metav1.Object, bool) {
 		out.Spec.PublishNotReadyAddresses, out.Spec.Ports, out.Spec.IPFamilies = o.Spec.PublishNotReadyAddresses, o.Spec.Ports, o.Spec.IPFamilies
 		return out, true
 	case *discoveryv1.EndpointSlice:
-		if o.Labels[discoveryv1.LabelManagedBy] != ManagedBy {
+		if !ofPlan(o) {
 			return slimOther(o), true
 		}
 		out := *o               // it is written whole

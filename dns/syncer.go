@@ -95,7 +95,7 @@ func (k *Syncer) Stop() {
 }
 
 func selector(p *plans.Plan) labels.Selector {
-	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: ManagedBy, PlanLabel: p.ID})
+	return labels.SelectorFromSet(labels.Set{PlanLabel: p.ID})
 }
 
 // run keeps every directory, once all views are there.

@@ -68,7 +68,8 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observa
 	return waits, writes.IgnoreAnswers(e.save(ctx))
 }
 
-// tightened returns the Tighten of a wave that has begun and not left, and reports whether there is one.
+// tightened returns the Tighten of a wave that has begun and not left, and reports whether there is one. A wave that was
+// to follow at once has left out the Relax before it, so its budgets are tight although it may not be in the journal yet.
 func (e *Engine) tightened() (plans.Step, bool) {
 	j := e.journal
 	j.Done = max(j.Done, e.passed)
@@ -77,7 +78,7 @@ func (e *Engine) tightened() (plans.Step, bool) {
 	case !more || j.Epoch != e.epoch:
 		return step, false
 	case step.Op == plans.Tighten:
-		return step, began
+		return step, began || step.Seq == e.follow.next
 	case step.Op == plans.Quiesce, step.Op == plans.Shrink && !began:
 		for step.Op != plans.Tighten {
 			step, _ = e.plan.Step(j.Leg, step.Seq-1)

@@ -78,3 +78,40 @@ func TestAWaveFollowsOnlyWhenItCanGoAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A pause that arrives just as the next wave follows finds the budgets tight: their Relax was left out, and the intent of
+// the next wave could not be stored. They are opened before the plan rests (L5), and so where the run ends otherwise.
+func TestTheBudgetsOfAWaveThatDidNotFollowAreOpened(t *testing.T) {
+	for name, end := range map[string]func(*Engine) error{
+		"paused":  func(e *Engine) error { _, err := e.Advance(t.Context()); return err },
+		"stopped": func(e *Engine) error { return e.Ease(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, relax := scripted(t, plans.Relax, see(plans.Done()))
+			changed(t, e, func(j *journal.Journal) { j.Begun = relax.Seq })
+			e.looks[plans.Tighten] = func(context.Context, plans.StepContext) (plans.Observation, error) {
+				changed(t, e, func(j *journal.Journal) { j.Paused = true })
+				return plans.Write("tighten", plans.Undo{}, func(context.Context) error {
+					t.Error("tightened, though the plan is to pause")
+					return nil
+				}), nil
+			}
+			opened := 0
+			e.way.look = func(context.Context, plans.StepContext) (plans.Observation, error) {
+				if j := stored(t, e); j.Done != relax.Seq || j.Begun != relax.Seq+1 {
+					t.Errorf("opened with done %d and begun %d, expected %d and %d", j.Done, j.Begun, relax.Seq, relax.Seq+1)
+				}
+				if opened > 0 {
+					return plans.Done(), nil
+				}
+				return plans.Write("open", plans.Undo{}, func(context.Context) error { opened++; return nil }), nil
+			}
+			if p, err := e.Advance(t.Context()); err != nil || p.Kind == Paused {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			if err := end(e); err != nil || opened != 1 {
+				t.Errorf("%v, opened %d times", err, opened)
+			}
+		})
+	}
+}

@@ -240,9 +240,9 @@ func budgetChecks() []row {
 func networkChecks() []row {
 	return grouped("Network", []row{
 		{
-			name: "names", worst: check.Fail, run: Names,
-			about:  "the objects that keep the pods' names resolvable can be made on both sides",
-			remedy: "make room for it, or make the plan with --names none",
+			name: "names", worst: check.Fail, wave: standing, back: true, run: Names,
+			about:  "what keeps the pods' names resolvable is there, or can be made, on both sides",
+			remedy: "make room for it, bring back what is gone, or make the plan with --names none",
 		},
 		{
 			name: "service", worst: check.Warn, ignorable: true, run: pods.Service,

@@ -82,6 +82,9 @@ func NameFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 // was made, and, for names that the other cluster does not know, a namespace to make a Service in that has no
 // foreign Service of that name.
 func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Midway {
+		return served(ctx, i)
+	}
 	var out []check.Finding
 	if names := i.Plan.Names; names.Service != "" && i.Now.Names.Service != names.Service {
 		out = append(out, check.Finding{
@@ -116,6 +119,32 @@ func Names(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// served requires the Service of the side that the ordinals leave, and room for those that stand in for one of the other
+// cluster. Without them no pod that has arrived is found there by its name, and its wave waits for that.
+func served(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	for _, d := range i.Plan.Directories() {
+		if d.Lists == "" {
+			if found, err := standIn(ctx, i, d); err != nil || len(found) > 0 {
+				return found, err
+			}
+		}
+		if d.Lists != i.From {
+			continue
+		}
+		o, err := i.Dependency(ctx, i.From, plans.Dependency{Kind: "Service", Name: i.Plan.Names.Service})
+		if err != nil {
+			return nil, err
+		}
+		if o == nil {
+			return []check.Finding{{
+				Object: fmt.Sprintf("Service %s/%s on the %s", d.Namespace, i.Plan.Names.Service, d.On), Saw: "it does not exist any more",
+				Want: "the Service by which the pods that stay find those that have left", Remedy: "recreate it",
+			}}, nil
+		}
+	}
+	return nil, nil
 }
 
 // kept requires that no names of an earlier plan are left: no process keeps them correct once the pods move

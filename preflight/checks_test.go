@@ -125,6 +125,44 @@ func TestAClaimThatAnotherPodMountsIsNotMoved(t *testing.T) {
 	}
 }
 
+// Without its Service the side that an ordinal leaves never finds it again by its name (S17).
+func TestAnOrdinalStaysWhereItsServiceIsGone(t *testing.T) {
+	service := func(namespace string) client.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-headless"}}
+	}
+	namespace := func(name string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	gone := func(name string) []string {
+		return []string{"FAIL ...Service " + name + ": it does not exist any more"}
+	}
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		from        plans.Side
+		want        []string
+	}{
+		"a move where a stand-in has no room":  {[]client.Object{service("shop")}, []client.Object{}, plans.Source, []string{"FAIL ...namespace shop on the destination: it does not exist"}},
+		"a move":                               {[]client.Object{service("shop")}, nil, plans.Source, nil},
+		"a move without that of the source":    {nil, []client.Object{service("mall")}, plans.Source, gone("shop/web-headless on the source")},
+		"an abort":                             {nil, []client.Object{service("mall")}, plans.Destination, nil},
+		"an abort without that of destination": {[]client.Object{service("shop")}, nil, plans.Destination, gone("mall/web-headless on the destination")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := append(c.here, namespace("mall")), c.there
+			if c.there == nil || len(c.there) > 0 {
+				there = append(there, namespace("shop"))
+			}
+			i := checktest.Estate{Here: here, There: there}.Inspected(t)
+			i.Midway, i.From, i.Plan.Names = true, c.from, plans.Names{Mode: plans.Bridge, Service: "web-headless"}
+			found, err := Names(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+		})
+	}
+}
+
 // Only what would stop an abort anyway may bar it: it is the way out of what the other checks look for (S14).
 func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 	estate := estateOfTwoSets()

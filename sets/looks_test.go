@@ -203,6 +203,31 @@ func TestShrink(t *testing.T) {
 	})
 }
 
+// A range that another writer has changed is to be set back to the one that is right now. An ordinal that is still on one
+// side must not be named in a range of the other one (S1).
+func TestOnlyTheRangeThatIsRightNowIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		step   plans.Op
+		change func(*scene)
+		want   string
+	}{
+		"the other side, before the wave leaves":      {plans.Shrink, func(s *scene) { *s.destination.Spec.Replicas = 2 }, "expected []; "},
+		"the other side, in an abort":                 {plans.Shrink, func(s *scene) { *s.destination.Spec.Replicas, s.moment.Reversed = 2, true }, "expected []; "},
+		"the other side, where the wave is leaving":   {plans.Shrink, func(s *scene) { *s.destination.Spec.Replicas, s.moment.Began = 2, true }, "expected []; "},
+		"the side of the wave, before it leaves":      {plans.Shrink, func(s *scene) { *s.source.Spec.Replicas = 5 }, "expected [2..4]; "},
+		"the side of the wave, where it is leaving":   {plans.Shrink, func(s *scene) { *s.source.Spec.Replicas, s.moment.Began = 5, true }, "expected [2..4] or [2..3]; "},
+		"the side that gets the wave, before it does": {plans.Grow, func(s *scene) { *s.source.Spec.Replicas, *s.destination.Spec.Replicas = 2, 3 }, "expected []; "},
+	} {
+		s := at(c.step, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		c.change(s)
+		w := s.steps()
+		look := map[plans.Op]plans.Look{plans.Shrink: w.Shrink, plans.Grow: w.Grow}[c.step]
+		if got, err := look(t.Context(), s.moment); err != nil || !strings.Contains(got.Reason, c.want) {
+			t.Errorf("%s: %q, %v, expected %q", name, got.Reason, err, c.want)
+		}
+	}
+}
+
 // The pods and volumes that leave are recorded before they do: only what is recorded must be proven gone (S1).
 func TestWhatLeavesIsRecorded(t *testing.T) {
 	s := at(plans.Shrink, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})

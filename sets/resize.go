@@ -30,7 +30,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.From, m.Ordinals, false):
 		if !m.Reversed && (!m.Began || !m.InFlight()) {
-			return w.strange(m.From, set, w.either(m.From, set, m.Ordinals)), nil
+			return w.strange(m.From, set, w.either(m, m.From, set)), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
 			return plans.Wait(reasons.SetUnsettled, Unsettled(w.Plan, m.From, set)), nil
@@ -43,7 +43,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 		}
 		return w.depart(ctx, m, set)
 	default:
-		return w.strange(m.From, set, w.either(m.From, set, m.Ordinals)), nil
+		return w.strange(m.From, set, w.either(m, m.From, set)), nil
 	}
 }
 
@@ -54,7 +54,7 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 		return orEmpty(stop), err
 	}
 	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
-		return w.strange(m.To(), to, w.either(m.To(), to, m.Ordinals)), nil
+		return w.strange(m.To(), to, w.Plan.Slice(m.To(), m.Ordinals, false).String()), nil
 	}
 	if stop := w.keeps(m, from, to); stop != nil {
 		return *stop, nil
@@ -186,12 +186,12 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.To(), m.Ordinals, false):
 		if written(m, set) {
-			return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
+			return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
 		}
 		return w.take(ctx, m, set)
 	case w.Plan.Slice(m.To(), m.Ordinals, true):
 		if !m.Began && !m.Reversed {
-			return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
+			return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
 		}
 		s, err := w.arrived(ctx, m, set)
 		if err != nil || s.Standing == plans.Conflict {
@@ -199,7 +199,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 		}
 		return w.unlessBack(ctx, m, s)
 	default:
-		return w.strange(m.To(), set, w.either(m.To(), set, m.Ordinals)), nil
+		return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
 	}
 }
 
@@ -407,13 +407,16 @@ func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string
 		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
 }
 
-// either returns the ranges that a set may have while a wave leaves or arrives, without the one that it has.
-func (w Steps) either(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
-	with, without := w.Plan.Slice(side, wave, true), w.Plan.Slice(side, wave, false)
-	switch plans.SliceOf(set) {
-	case with:
+// either returns the ranges that a set may have while a wave leaves or arrives, without the one that it has. Before that
+// the wave is where it was.
+func (w Steps) either(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) string {
+	with, without := w.Plan.Slice(side, m.Ordinals, true), w.Plan.Slice(side, m.Ordinals, false)
+	switch have := plans.SliceOf(set); {
+	case !m.Began && !m.Reversed && side == m.From:
+		return with.String()
+	case !m.Began && !m.Reversed, have == with:
 		return without.String()
-	case without:
+	case have == without:
 		return with.String()
 	}
 	return with.String() + " or " + without.String()

@@ -83,8 +83,8 @@ func bridged(t *testing.T, funcs interceptor.Funcs) (Runner, client.Client) {
 	}
 	on := clusters.Clusters{plans.Source: fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()}
 	on[plans.Destination] = fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(funcs).WithObjects(
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ours", Labels: mark(p.ID)}},
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs", Labels: mark("other")}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-" + p.ID + "-ipv4-0", Labels: mark(p.ID)}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-other-ipv4-0", Labels: mark("other")}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: mark(p.ID)}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}},
 	).Build()
@@ -161,7 +161,7 @@ func TestKeptNamesAreTakenAway(t *testing.T) {
 // onlyOfOthers requires that no object of the names is left, and that the Lease is free.
 func onlyOfOthers(t *testing.T, name string, c Runner, at client.Client) {
 	t.Helper()
-	if there := left(t, at); !slices.Equal(there, []string{"mall", "theirs"}) {
+	if there := left(t, at); !slices.Equal(there, []string{"mall", "stsmigrate-other-ipv4-0"}) {
 		t.Errorf("%s: there are %v, expected what others have", name, there)
 	}
 	if holder, _, err := c.Store.Holder(t.Context(), c.Now); holder != "" || err != nil {
