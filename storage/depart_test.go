@@ -77,7 +77,7 @@ func TestWhoChangedAReclaimPolicyIsNamed(t *testing.T) {
 		if manager != "" {
 			pv.ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:persistentVolumeReclaimPolicy":{}}}`)},
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:persistentVolumeReclaimPolicy":{}}}`),
 			}}
 		}
 		if why := (mover{}).unsafe(pv, plans.Volume{Name: pv.Name, Handle: disk}); !strings.Contains(why, want) {

@@ -168,6 +168,17 @@ func TestClaimsOfOthers(t *testing.T) {
 	}
 }
 
+// AM-3: a cache that is behind is no failure of a creation.
+func TestACreationThatWaitsForTheCacheHasNotFailed(t *testing.T) {
+	for _, fails := range []string{"create data-web-2", "+2"} {
+		s := play(t, "0 1", claims("data"))
+		s.fails[fails] = ErrBehind
+		if s.sync(); !errors.Is(s.err, ErrBehind) || strings.Contains(strings.Join(s.told, ""), "Failed") {
+			t.Errorf("%s: %v, told %q", fails, s.err, s.told)
+		}
+	}
+}
+
 func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Run("CP-1", func(t *testing.T) {
 		play(t, "0 1", claims("data", "logs")).expect("create data-web-2 create logs-web-2 +2")
@@ -184,15 +195,6 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 		s.store(c)
 		return s.claims[c.Name]
 	}
-	t.Run("AM-3 a cache that is behind is no failure of a creation", func(t *testing.T) {
-		for _, fails := range []string{"create data-web-2", "+2"} {
-			s := play(t, "0 1", claims("data"))
-			s.fails[fails] = ErrBehind
-			if s.sync(); !errors.Is(s.err, ErrBehind) || strings.Contains(strings.Join(s.told, ""), "Failed") {
-				t.Errorf("%s: %v, told %q", fails, s.err, s.told)
-			}
-		}
-	})
 	t.Run("CP-2 one that is there is used", func(t *testing.T) {
 		s := play(t, "0 1", claims("data"))
 		there(s).Labels = nil

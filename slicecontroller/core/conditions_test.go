@@ -218,14 +218,11 @@ func TestAPassThatEndsBeforeItsSpecSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := play(t, "0 1 2", conditioned)
-			switch c.fails {
-			case "create revision 1":
-				clear(s.revisions)
-			case "adopt 2":
-				s.pods["web-2"].OwnerReferences = nil
-			default:
-				s.revisions[s.set.Status.CurrentRevision].OwnerReferences = nil
-			}
+			map[string]func(){
+				"create revision 1": func() { clear(s.revisions) },
+				"adopt 2":           func() { s.pods["web-2"].OwnerReferences = nil },
+				"adopt revision 1":  func() { s.revisions[s.set.Status.CurrentRevision].OwnerReferences = nil },
+			}[c.fails]()
 			s.fails[c.fails] = c.err
 			s.sync()
 			if got := s.condition(Stalled); s.err == nil || (got == "True Failing: "+c.err.Error()) != c.stalled || (got != "") != c.stalled {
@@ -234,10 +231,10 @@ func TestAPassThatEndsBeforeItsSpecSaysWhy(t *testing.T) {
 			if got := s.condition(Reconciling); (got != "") != c.reconciling || (s.condition(Progressing) == "True Failing: "+c.err.Error()) != (c.stalled || c.reconciling) {
 				t.Errorf("Reconciling is %q, Progressing %q", got, s.condition(Progressing))
 			}
-			if told := meta.FindStatusCondition(s.set.Status.Told, Stalled); s.set.Status.ObservedGeneration != 0 || c.stalled && told.ObservedGeneration != 1 {
+			if told := meta.FindStatusCondition(s.set.Status.Told, Stalled); s.set.Status.ObservedGeneration != 0 || told != nil && told.ObservedGeneration != 1 {
 				t.Errorf("it counts as looked at, or the refusal is of another generation: %+v", told)
 			}
-			delete(s.fails, c.fails)
+			clear(s.fails)
 			s.sync()
 			if s.sync(); s.err != nil || s.condition(Progressing) != "False Complete: 3 of 3 pods are available" || s.condition(Stalled)+s.condition(Reconciling) != "" {
 				t.Errorf("afterwards: %v, %q", s.err, s.condition(Progressing))

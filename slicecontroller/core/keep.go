@@ -31,8 +31,11 @@ func (p *pass) leaving(r replica) (_ *corev1.PersistentVolumeClaim, with *metav1
 	return nil, nil, false
 }
 
-// lost notes that a claim that must be kept is about to be deleted with a former owner.
-func (p *pass) lost(c *corev1.PersistentVolumeClaim, former metav1.OwnerReference) {
+// lost notes that a claim that must be kept is about to be deleted with a former owner, unless the policy expects that.
+func (p *pass) lost(c *corev1.PersistentVolumeClaim, former metav1.OwnerReference, expected bool) {
+	if expected {
+		return
+	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.unkept = append(p.unkept, fmt.Errorf("claim %s cannot be kept: its owner %s %s no longer exists, and the garbage collector must process the claim first", c.Name, former.Kind, former.Name))
@@ -155,7 +158,7 @@ func (p *pass) keepClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, r
 	}
 	next, _ := p.set.reowned(c, r.Pod, false)
 	if next == nil {
-		p.lost(c, *p.set.former(c, r.Pod))
+		p.lost(c, *p.set.former(c, r.Pod), false)
 		return
 	}
 	err := p.do.Update(ctx, next)

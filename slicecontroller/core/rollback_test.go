@@ -379,6 +379,14 @@ func TestTheDecisionIsStoredFirst(t *testing.T) {
 	s.expect("-2")
 }
 
+// staysBack requires that a set is rolled back from its latest revision to an old one, and says so.
+func (s *fixture) staysBack(old, latest string) {
+	s.t.Helper()
+	if now := s.set.Status; now.CurrentRevision != old || now.UpdateRevision != latest || now.Failed != latest || s.condition(Stalled) == "" || !strings.Contains(s.condition(RolledBack), "pods are of "+old) {
+		s.t.Errorf("%+v", now)
+	}
+}
+
 // The template stays ignored although another writer has deleted the revision that the pods were rolled back to: it is
 // known to fail. No pod is replaced, and a missing one can only be made from it.
 func TestAFailedUpdateDoesNotBeginAgainWithoutItsWayBack(t *testing.T) {
@@ -393,9 +401,7 @@ func TestAFailedUpdateDoesNotBeginAgainWithoutItsWayBack(t *testing.T) {
 					t.Errorf("got %q, %v", got, s.err)
 				}
 			}
-			if now := s.set.Status; now.CurrentRevision != old || now.UpdateRevision != latest || now.Failed != latest || s.condition(Stalled) == "" || !strings.Contains(s.condition(RolledBack), "pods are of "+old) {
-				t.Errorf("%+v", now)
-			}
+			s.staysBack(old, latest)
 			delete(s.pods, "web-2")
 			if got := s.sync(); got != "+2" || s.pods["web-2"].Labels[appsv1.StatefulSetRevisionLabel] != latest {
 				t.Errorf("got %q", got)

@@ -75,9 +75,7 @@ func (p *pass) tend(ctx context.Context, r replica) (standing, error) {
 		return acted, p.remove(ctx, r)
 	case !created(r.Pod):
 		if c, with, expected := p.leaving(r); c != nil { // the new pod must not get its volume (CP-8)
-			if !expected {
-				p.lost(c, *with)
-			}
+			p.lost(c, *with, expected)
 			return blocked, nil
 		}
 		return acted, p.bringUp(ctx, r)
