@@ -91,7 +91,7 @@ func obstacle(ctx context.Context, p *plans.Plan, c client.Client, d plans.Direc
 		return fmt.Sprintf(", where Service %s, which stands in for that of the other cluster, does not exist; recreate namespace %s there, if it is gone", key, d.Namespace), nil
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf(", where Service %s does not exist any more: it gives the pods their names; recreate it", key), nil
-	case client.IgnoreNotFound(err) != nil:
+	case err != nil:
 		return "", fmt.Errorf("reading Service %s on the %s: %w", key, d.On, err)
 	}
 	stale, err := listedElse(ctx, p, c, d, address, hostname)

@@ -26,8 +26,11 @@ const PlanLabel = "stsmigrate.dev/plan-id"
 // manages it, and the control plane puts the labels of a Service on its own slices.
 func ofPlan(s *discoveryv1.EndpointSlice) bool {
 	plan := s.Labels[PlanLabel]
-	return plan != "" && strings.HasPrefix(s.Name, "stsmigrate-"+plan+"-")
+	return plan != "" && strings.HasPrefix(s.Name, slicePrefix(plan))
 }
+
+// slicePrefix is the beginning of the names of the slices of a plan.
+func slicePrefix(plan string) string { return "stsmigrate-" + plan + "-" }
 
 // maxEndpointsPerSlice is the maximum number of ordinals in one slice, the same as in the control plane's
 // own.
@@ -44,7 +47,7 @@ func marks(p *plans.Plan) map[string]string {
 
 // sliceName returns the name of the slice that lists an ordinal.
 func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
-	return fmt.Sprintf("stsmigrate-%s-%s-%d", p.ID, strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
+	return fmt.Sprintf("%s%s-%d", slicePrefix(p.ID), strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
 }
 
 // SliceNames lists the names of all slices that a plan may need in a directory.

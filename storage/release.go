@@ -136,12 +136,13 @@ func (v mover) going(ctx context.Context, m plans.StepContext, claim *corev1.Per
 
 // terminating waits for our deletion. A pod that mounts the claim delays it.
 func (v mover) terminating(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	users, err := "", error(nil)
-	if time.Since(claim.DeletionTimestamp.Time) >= bindingGrace {
-		users, err = v.users(ctx, m.From, claim)
+	waits := plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", ")))
+	if time.Since(claim.DeletionTimestamp.Time) < bindingGrace {
+		return waits, nil
 	}
+	users, err := v.users(ctx, m.From, claim)
 	if err != nil || users == "" {
-		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted (finalizers %s)", claim.Name, v.Plan.On(m.From), strings.Join(claim.Finalizers, ", "))), err
+		return waits, err
 	}
 	return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is being deleted, but pod %s still mounts it; wait for it or delete it", claim.Name, v.Plan.On(m.From), users)), nil
 }
