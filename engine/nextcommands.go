@@ -21,7 +21,7 @@ func (v *View) next(j *journal.Journal, work bool, command func(verb string) str
 	back := typed("abort", "rolls back")
 	switch {
 	case j.Ended(), carried:
-		return "", nil
+		return j.Unbound(), nil
 	case work && j.Detached:
 		return "the orchestrator continues it", nil
 	case j.Outcome == plans.Split:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -109,6 +110,8 @@ type Saved struct {
 	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
 	// SourceUID is the UID of a recreated source set for which the user has vouched.
 	SourceUID types.UID `json:"sourceUID,omitempty"`
+	// Left names the volumes that the plan let go at its end although no claim of the set was bound to them.
+	Left []string `json:"left,omitempty"`
 }
 
 // Keep adds the saved values of u. Values that are saved already stay as they are.
@@ -135,6 +138,7 @@ func (s *Saved) Keep(u Saved) {
 	if u.SourceUID != "" { // not an old value: the latest one is valid
 		s.SourceUID = u.SourceUID
 	}
+	s.Left = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Left, u.Left))))
 }
 
 // Source returns the UID of the source set: the plan's, or that of the recreated set.

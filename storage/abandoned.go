@@ -72,5 +72,5 @@ func (v mover) leave(m plans.StepContext, side plans.Side, pv *corev1.Persistent
 	} else {
 		plans.Unmark(next)
 	}
-	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[side], pv, next) })
+	return plans.Write(what, plans.Undo{Saved: plans.Saved{Left: []string{pv.Name}}}, func(ctx context.Context) error { return writes.Change(ctx, v.On[side], pv, next) })
 }

@@ -244,7 +244,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 	drawn()
 	end()
 	show.End(p, err)
-	if err := a.conclude(t, direction, p, err); err != nil || p.Outcome != plans.Finalized {
+	if err := a.conclude(t, j, direction, p, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
 	a.farewell(ctx, t, j)

@@ -18,7 +18,7 @@ import (
 )
 
 // conclude reports how a run ended and which command comes next.
-func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Progress, err error) error {
+func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Direction, p engine.Progress, err error) error {
 	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
 	back := "; to abort: " + t.Command("abort")
 	if direction != plans.Move {
@@ -43,11 +43,11 @@ func (a *app) conclude(t *reach.Target, direction plans.Direction, p engine.Prog
 		}
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n%s", t.Plan.Count, t.Plan.Source, t.Plan.Destination, t.Command("finalize"), back, hints.Bridged(t))
 	case p.Outcome == plans.Aborted:
-		fmt.Fprintf(a.Out, "aborted: everything is on %s as it was before.\n", t.Plan.Source)
+		fmt.Fprintf(a.Out, "aborted: every ordinal is on %s%s.\n", t.Plan.Source, hints.Before(j))
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Destination))
 		fmt.Fprint(a.Out, hints.Record(t, &journal.Journal{}))
 	case p.Outcome == plans.Finalized:
-		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. Other objects of the namespace %s (Services, ConfigMaps, your own budgets) are left unchanged.\n", t.Plan.Destination, t.Plan.Source.Namespace)
+		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. Other objects of the namespace %s (Services, ConfigMaps, your own budgets) are left unchanged.\n%s", t.Plan.Destination, t.Plan.Source.Namespace, hints.Unbound(j))
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Source))
 	}
 	return nil

@@ -42,7 +42,7 @@ func TestARunThatFailsNamesTheCommandThatHelps(t *testing.T) {
 		"the Lease is taken":  {records.ErrLeaseTaken{}, "to watch it: `stsmigrate status web -n stsmigrate --context west -w`", "is recorded"},
 		"anything else":       {errors.New("no route"), "everything written so far is recorded, to resume: `stsmigrate apply web -n stsmigrate --context west`", "recover"},
 	} {
-		err := (&app{}).conclude(ending(plans.Bridge), plans.Move, engine.Progress{}, c.err)
+		err := (&app{}).conclude(ending(plans.Bridge), nil, plans.Move, engine.Progress{}, c.err)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(strings.Replace(err.Error(), c.err.Error(), "", 1), c.silence) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -66,7 +66,7 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 		for _, mode := range []plans.NameMode{plans.Bridge, plans.NoNames} {
 			var out bytes.Buffer
 			a := &app{IOStreams: genericiooptions.IOStreams{Out: &out}}
-			if err := a.conclude(ending(mode), plans.Move, c.how, nil); err != nil {
+			if err := a.conclude(ending(mode), &journal.Journal{}, plans.Move, c.how, nil); err != nil {
 				t.Fatal(err)
 			}
 			if said := strings.Contains(out.String(), keep); said != (c.said && mode == plans.Bridge) {
@@ -160,6 +160,24 @@ func TestTheEndOfAPlanNamesWhatStays(t *testing.T) {
 		want := "When `stsmigrate status web -n stsmigrate --context west` says Finalized, revoke what the orchestrator was granted for it: `stsmigrate revoke web -n stsmigrate --context west" + flag + "`\n"
 		if got := hints.Granted(web, plans.Finalize, gone); got != want {
 			t.Errorf("got\n%sexpected\n%s", got, want)
+		}
+	}
+}
+
+// An ordinal may run on an empty volume since another writer replaced its claim. The end must not say that all is well.
+func TestTheEndNamesTheVolumeThatNoClaimWasBoundTo(t *testing.T) {
+	for _, outcome := range []plans.Outcome{plans.Aborted, plans.Finalized} {
+		for _, left := range [][]string{nil, {"pv-7"}} {
+			var out bytes.Buffer
+			a, j := &app{IOStreams: genericiooptions.IOStreams{Out: &out}}, &journal.Journal{Saved: plans.Saved{Left: left}}
+			if err := a.conclude(ending(plans.NoNames), j, plans.Abort, engine.Progress{Kind: engine.Finished, Outcome: outcome}, nil); err != nil {
+				t.Fatal(err)
+			}
+			named := strings.Contains(out.String(), "no claim of the set was bound to volume pv-7 at the end")
+			before := strings.Contains(out.String(), "is on shop/web in east as it was before.")
+			if named != (left != nil) || outcome == plans.Aborted && before != (left == nil) {
+				t.Errorf("%s, left %q: it says %s", outcome, left, out.String())
+			}
 		}
 	}
 }

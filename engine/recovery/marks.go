@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +28,7 @@ type marks struct {
 	last plans.Stamp
 	// marked counts the objects with a stamp of the plan.
 	marked int
-	// stranger is the error that names an object of another plan; nil if there is none.
+	// stranger is the error that names an object that is not this plan's, or not the one with the data; nil if there is none.
 	stranger error
 }
 
@@ -54,6 +55,7 @@ func findMarks(ctx context.Context, w sets.Steps) (*marks, error) {
 			}
 			if pv := t.Volumes[side]; pv != nil {
 				m.refuse(pv)
+				m.exchanged(t, side, pv)
 			}
 		}
 	}
@@ -110,6 +112,17 @@ func (m *marks) refuse(o client.Object) {
 		m.stranger = fmt.Errorf("%s %s belongs to plan %s, and not to plan %s: nothing is recovered; recover, finish or abort that plan, or pass its plan file",
 			clusters.KindOf(o), client.ObjectKeyFromObject(o), s.Plan, m.plan.ID)
 	}
+}
+
+// exchanged keeps the error that names a claim that is bound to another volume than the one that the plan protects for it:
+// the ordinal's data is on that one, and a journal that counts the ordinal as moved would hide that (S5).
+func (m *marks) exchanged(t storage.Trace, side plans.Side, pv *corev1.PersistentVolume) {
+	c := t.Claims[side]
+	if c == nil || c.Spec.VolumeName == "" || c.Spec.VolumeName == pv.Name || !storage.Marked(m.plan, pv) || m.stranger != nil {
+		return
+	}
+	m.stranger = fmt.Errorf("claim %s of the %s is bound to volume %s, while the data is on volume %s, which plan %s protects for it: nothing is recovered; have the claim bound to that one again, or take the annotations stsmigrate.dev/* off that one if the other shall be used",
+		c.Name, side, c.Spec.VolumeName, pv.Name, m.plan.ID)
 }
 
 // mine reports whether an object carries a stamp of the plan.

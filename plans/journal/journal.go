@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -219,6 +220,9 @@ func (j *Journal) Recorded(u plans.Undo) bool {
 		}
 	}
 	if u.Saved.SourceUID != "" && u.Saved.SourceUID != j.Saved.SourceUID {
+		return false
+	}
+	if slices.ContainsFunc(u.Saved.Left, func(name string) bool { return !slices.Contains(j.Saved.Left, name) }) {
 		return false
 	}
 	return u.Saved.Slice == nil || j.Saved.Slice != nil

@@ -1,6 +1,11 @@
 package journal
 
-import "github.com/stsmigrate/stsmigrate/plans"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+)
 
 // Places returns how many ordinals are on the destination, and how many may be on neither side, by the journal.
 func (j *Journal) Places(p *plans.Plan) (moved, inFlight int32) {
@@ -53,4 +58,13 @@ func (j *Journal) wave(step plans.Step, down bool) place {
 		return to
 	}
 	return from
+}
+
+// Unbound returns a sentence about the volumes that the plan let go at its end although no claim of the set was bound to
+// them, or "". Another writer has replaced these claims, and only the user knows which data is needed.
+func (j *Journal) Unbound() string {
+	if len(j.Saved.Left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("no claim of the set was bound to %s at the end, since another writer deleted or replaced its claim; it keeps its reclaim policy: have a claim bound to it if the data is needed, or else delete it and its disk", plans.Line("volume "+strings.Join(j.Saved.Left, ", ")))
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,9 @@ func TestADiskThatWasReplacedIsLeftWithoutMarks(t *testing.T) {
 		w.rest()
 		if marks := w.marked(); len(marks) > 0 {
 			t.Errorf("%s: S15: our marks are still on %q", mode, marks)
+		}
+		if said := w.journal.Unbound(); !strings.Contains(said, "volume "+old+" ") {
+			t.Errorf("%s: the record of the end does not name volume %s: %q", mode, old, said)
 		}
 		for _, side := range plans.Sides() {
 			pv, ok := get[*corev1.PersistentVolume](w.on[side], "", old)

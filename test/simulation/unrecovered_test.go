@@ -128,6 +128,12 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			w.on[plans.Destination].remove(key{"PersistentVolume", "", lost}) // it was made before the wave left
 			w.on[plans.Destination].remove(key{"PersistentVolumeClaim", green, "data-web-2"})
 		}, "no volume of the source carries a mark", nil},
+		"a claim got another volume than the one with its data": {plans.Move, plans.Relax, func(w *world) {
+			claim, _ := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], green, "data-web-2")
+			w.on[plans.Destination].remove(keyOf(claim))
+			w.on[plans.Destination].remove(keyOf(w.pod(plans.Destination, 2)))
+			w.rest()
+		}, "claim data-web-2 of the destination is bound to volume", nil},
 		"nobody knows where the pod ran, and a node is not Ready": {plans.Move, plans.Shrink, func(w *world) {
 			edits(w, plans.Source, "", "one-node-b", func(n *corev1.Node) { n.Status.Conditions = nil })
 		}, "node one-node-b is not Ready", &recovery.Said{Ended: []string{"web-2"}}},

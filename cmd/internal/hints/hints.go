@@ -30,6 +30,22 @@ func LeftBehind(t *reach.Target, side plans.Side) string {
 	return fmt.Sprintf("Left on %s, with the data that the application had there. To delete them when they are no longer needed: %s delete pvc %s\n", ref, end.Kubectl(ref.Namespace), strings.Join(names, " "))
 }
 
+// Before returns in which state an abort has left the source, as the end of a sentence.
+func Before(j *journal.Journal) string {
+	if left := j.Unbound(); left != "" {
+		return " again, but not all is as it was before: " + left
+	}
+	return " as it was before"
+}
+
+// Unbound returns what the user has to do with volumes of the set that no claim was bound to at the end, or "".
+func Unbound(j *journal.Journal) string {
+	if left := j.Unbound(); left != "" {
+		return "Look at what is left: " + left + ".\n"
+	}
+	return ""
+}
+
 // Bridged returns which command has to run while no process carries out a plan whose names are bridged, or
 // "".
 func Bridged(t *reach.Target) string {
