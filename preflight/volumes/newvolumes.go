@@ -39,6 +39,9 @@ func Accepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 		if err := found(limited(ctx, i, names)); err != nil {
 			return nil, err
 		}
+		if err := found(protectable(ctx, i, names)); err != nil {
+			return nil, err
+		}
 	}
 	for _, side := range plans.Sides() {
 		if i.Plan.OneCluster() && side == plans.Source {
@@ -168,11 +171,43 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 		err = i.On[side].Create(ctx, pv.DeepCopy(), client.DryRunAll)
 	case i.Midway && plans.Stamp{Plan: i.Plan.ID}.Mine(pv):
 		f.Want = "permission to change the stamp that this plan has put on it"
-		f.Remedy = "let the cluster's administrator name the accounts that carry plans out: values policies.accounts (orchestrators) and policies.movers (users) of `stsmigrate install policies`"
+		f.Remedy = nameMovers
 		err = touch(ctx, i, side, pv)
 	default:
 		return nil, nil
 	}
+	return refused(f, err)
+}
+
+const nameMovers = "let the cluster's administrator name the accounts that carry plans out: values policies.accounts (orchestrators) and policies.movers (users) of `stsmigrate install policies`"
+
+// protectable tries to protect the first volume, as the first step on volumes does: a policy that is about the user would
+// stop the plan there, after the sets and budgets were changed. An orchestrator has other rights than who asks.
+func protectable(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
+	if i.Orchestrated != nil || len(names) == 0 || len(i.Plan.Moved()) == 0 {
+		return nil, nil
+	}
+	pv, there, _, err := storage.Made(ctx, i.Plan, i.On, plans.Source, names[0])
+	if err != nil || pv == nil || !there {
+		return nil, err // other checks report it
+	}
+	if _, held := plans.Stamped(pv); held {
+		return nil, nil
+	}
+	next := pv.DeepCopy()
+	plans.Stamp{Plan: i.Plan.ID, Epoch: 1, Seq: 1}.Put(next)
+	next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
+	next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	f := check.Finding{Object: fmt.Sprintf("volume %s on the %s (%s)", pv.Name, plans.Source, i.Plan.Source.Context), Want: "permission to protect it", Remedy: nameMovers}
+	err = writes.Change(ctx, i.On[plans.Source], pv, next, client.DryRunAll)
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource") {
+		return nil, nil // the user lacks the right itself, which the check of the permissions reports
+	}
+	return refused(f, err)
+}
+
+// refused returns the finding of a dry run, if the API server has refused it.
+func refused(f check.Finding, err error) ([]check.Finding, error) {
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, nil // another write came first: the looks observe the result
@@ -180,7 +215,7 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 		f.Saw = "the API server refuses it (dry run): " + err.Error()
 		return []check.Finding{f}, nil
 	}
-	return nil, fmt.Errorf("trying volume %s on the %s: %w", name, side, err)
+	return nil, fmt.Errorf("trying %s: %w", f.Object, err)
 }
 
 // touch stamps a protected volume again, as every step does that changes it.

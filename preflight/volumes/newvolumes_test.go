@@ -61,12 +61,13 @@ func made(plan string) *corev1.PersistentVolume {
 
 func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 	for name, c := range map[string]struct {
-		estate  checktest.Estate
-		refuses plans.Side
-		midway  bool
-		from    plans.Side
-		want    []string
-		sent    string
+		estate       checktest.Estate
+		refuses      plans.Side
+		midway       bool
+		orchestrated bool
+		from         plans.Side
+		want         []string
+		sent         string
 	}{
 		"one that is made": {
 			estate: checktest.Estate{Volumes: []string{onADisk}}, refuses: plans.Destination, sent: "create pv-0",
@@ -86,6 +87,20 @@ func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 			}}, Volumes: nil},
 			refuses: plans.Source, midway: true, from: plans.Destination, sent: "create pv-0",
 			want: []string{"FAIL ...volume pv-0 on the source (east)...for claim shop/data-web-0...--side source"},
+		},
+		"the first one is protected": {
+			estate: checktest.Estate{Volumes: []string{onADisk, onADisk}}, refuses: plans.Source, sent: "patch pv-0",
+			want: []string{"FAIL ...volume pv-0 on the source (east)...permission to protect it...policies.movers"},
+		},
+		"within one cluster too": {
+			estate: checktest.Estate{Volumes: []string{onADisk}, One: true}, refuses: plans.Source, sent: "patch pv-0",
+			want: []string{"FAIL ...volume pv-0 on the source...permission to protect it...policies.movers"},
+		},
+		"but not for an orchestrator, whose rights are others": {
+			estate: checktest.Estate{Volumes: []string{onADisk}, One: true}, refuses: plans.Source, orchestrated: true,
+		},
+		"one that is protected by another plan is looked at by others": {
+			estate: checktest.Estate{Volumes: []string{"{metadata: {annotations: {stsmigrate.dev/stamp: other/1/7}}, spec: {csi: {driver: disk.example.com, volumeHandle: vol-0}}}"}, One: true}, refuses: plans.Source,
 		},
 		"within one cluster nothing is made": {estate: checktest.Estate{Volumes: []string{onADisk}, One: true}, refuses: plans.Destination},
 		"but the second object of what all share": {
@@ -108,6 +123,9 @@ func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 				i.From = c.from
 			}
 			i.Midway = c.midway
+			if c.orchestrated {
+				i.Orchestrated = time.Now
+			}
 			var sent []string
 			refusing(t, i, c.refuses, &sent)
 			found, err := Accepted(t.Context(), i)
