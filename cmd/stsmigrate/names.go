@@ -124,7 +124,7 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 		return err
 	}
 	if len(t.Plan.Directories()) > 0 {
-		fmt.Fprint(a.Out, preview.RenderNames(t.Plan)+"\nBoth names are answered on both sides until Ctrl-C.\n")
+		fmt.Fprint(a.Out, preview.RenderNames(t.Plan)+"\nUntil Ctrl-C this process keeps both names on both sides; they are answered while the Services of the names exist.\n")
 	}
 	if engine.OneSideOpen(t.Plan, j) {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")

@@ -30,12 +30,12 @@ func (a *app) pauseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.confirm(fmt.Sprintf("plan %s would pause when the ordinal under way has arrived", t.Plan.Name))
+				return a.confirm(fmt.Sprintf("plan %s would pause when the ordinal under way has arrived, unless it is the last one to move", t.Plan.Name))
 			}
 			if err := pause(cmd.Context(), a.dry(t), a.now); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived. To resume: %s\n", t.Plan.Name, t.Command("resume"))
+			fmt.Fprintf(a.Out, "plan %s pauses when the ordinal under way has arrived; if it was the last one to move, the plan ends instead. To resume: %s\n", t.Plan.Name, t.Command("resume"))
 			return a.undone()
 		},
 	}

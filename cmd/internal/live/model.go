@@ -125,7 +125,7 @@ func (m model) confirmed(what question) (tea.Model, tea.Cmd) {
 		if err := pause(); err != nil {
 			return noticeMsg("not paused: " + err.Error())
 		}
-		return noticeMsg("pausing: the plan pauses when the ordinal under way has arrived")
+		return noticeMsg("pausing: the plan pauses when the ordinal under way has arrived, unless it is the last one")
 	}
 }
 
