@@ -209,7 +209,7 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Reques
 		v.ReasonID, v.Reason = asked.RefusedID, asked.Refused
 	}
 	if v.Holder == "" {
-		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && (!j.Ended() || j.KeepNames)
+		bridged := len(p.Directories()) > 0 && j.Epoch > 0 && !j.Over()
 		v.Unattended = j.Detached && (asked.Work || bridged)
 		switch {
 		case v.Keeper != "":

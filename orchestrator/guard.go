@@ -55,7 +55,6 @@ func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error)
 // letGo removes the finalizers when the plan has ended and keeps no names, or when an object is being
 // deleted and the plan was never begun.
 func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
-	over := j.Ended() && !j.KeepNames
 	for _, o := range h.records(p) {
 		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			if apierrors.IsNotFound(err) {
@@ -70,7 +69,7 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 		if err != nil {
 			return err
 		}
-		if !over && !unbegun {
+		if !j.Over() && !unbegun {
 			continue // the user may delete only the other one
 		}
 		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })

@@ -138,7 +138,7 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 	case asked.RemoveNames:
 		return unname, asked
 	case len(p.Directories()) == 0 && !engine.OneSideOpen(p, j), j.Epoch == 0:
-	case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
+	case j.Over():
 	default:
 		return keep, asked
 	}
@@ -232,7 +232,7 @@ func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *journal.Journa
 // keptFor returns how long the record of a plan must still be kept, and whether it is deleted
 // automatically at all.
 func (h *Orchestrator) keptFor(j *journal.Journal) (time.Duration, bool) {
-	if h.ForgetAfter == 0 || !j.Ended() || j.KeepNames || j.EndedAt == nil {
+	if h.ForgetAfter == 0 || !j.Over() || j.EndedAt == nil {
 		return 0, false
 	}
 	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true

@@ -262,7 +262,7 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 
 // spent reports whether the journal of a plan that no longer exists may go: the plan has ended and keeps no
 // names, or was never begun.
-func spent(j *journal.Journal) bool { return j.Untouched() || j.Ended() && !j.KeepNames }
+func spent(j *journal.Journal) bool { return j.Untouched() || j.Over() }
 
 // Delete deletes the journal of a plan that no longer exists, if it may go.
 // The next plan of its name may be stored at any time, so nothing else is deleted than what was read.

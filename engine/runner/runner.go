@@ -268,7 +268,7 @@ func (c Runner) leave(lease *records.Lease) dns.MayWrite {
 			return errors.Join(errNamesOver, err) // it was forgotten, and no process will remove what is created from here on
 		case err != nil:
 			return err
-		case j.Outcome == plans.Aborted, j.Outcome == plans.Finalized && !j.KeepNames:
+		case j.Over():
 			return errNamesOver
 		}
 		if err := c.agreed(ctx); err != nil {

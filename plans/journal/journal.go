@@ -154,6 +154,9 @@ func (j *Journal) Loosened(now time.Time) {
 // Ended reports whether the plan can never write again.
 func (j *Journal) Ended() bool { return j.Outcome == plans.Finalized || j.Outcome == plans.Aborted }
 
+// Over reports whether the plan has ended and keeps no names: nothing needs its record any more.
+func (j *Journal) Over() bool { return j.Ended() && !j.KeepNames }
+
 // Untouched reports whether no process has taken the plan over yet: nothing of it is written but its record.
 func (j *Journal) Untouched() bool { return j.Epoch == 0 && j.Begun == 0 && j.Outcome == "" }
 
