@@ -337,6 +337,34 @@ func TestASliceThatAnotherWriterTakesOverIsBroughtBack(t *testing.T) {
 	})
 }
 
+// Without its Service no name of a cluster is answered, whatever is listed for it. Before the Service was there, nothing
+// is wrong.
+func TestAServiceThatIsGoneIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScene(t, street()[:1]...), bridge()
+		var said []string
+		k := Start(t.Context(), p, map[plans.Side]*Cluster{plans.Source: s.Cluster, plans.Destination: s.Cluster},
+			func(context.Context, bool) error { return nil }, func(err error) { said = append(said, err.Error()) })
+		defer k.Stop()
+		synctest.Wait()
+		mall := s.CoreV1().Services("mall")
+		for _, want := range []int{0, 1} {
+			if len(said) != want || want > 0 && !strings.Contains(said[0], "Service mall/peers on the destination: it does not exist any more") {
+				t.Fatalf("it reports %q, expected %d", said, want)
+			}
+			if _, err := mall.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "peers"}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			s.answers(p, "10.0.0.1")
+			if err := mall.Delete(t.Context(), "peers", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
 // An update of a slice contains the whole slice. Of other objects, only the needed fields are kept.
 func TestWhatIsKeptOfAnObject(t *testing.T) {
 	p := usual("web", 0)

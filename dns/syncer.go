@@ -181,8 +181,8 @@ func (d pendingWrites) service() *corev1.Service {
 func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
 	service := d.service()
 	if service == nil {
-		if d.Lists != "" || model == nil {
-			return nil // not created yet, or gone: a slice without a Service is never resolved
+		if d.Lists != "" || model == nil { // a slice without a Service is never resolved
+			return d.orphaned()
 		}
 		services := d.client.CoreV1().Services(d.Namespace)
 		return d.make(ctx, func() (metav1.Object, error) {
@@ -202,6 +202,15 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 		errs = append(errs, d.make(ctx, func() (metav1.Object, error) { return api.Create(ctx, want[name], metav1.CreateOptions{}) }, api.Delete))
 	}
 	return errors.Join(errs...)
+}
+
+// orphaned returns an error if the plan has slices of a Service that is gone: no name is answered any more. Without any,
+// the Service may not be created yet.
+func (d pendingWrites) orphaned() error {
+	if len(endpointSlices(d.slices)) == 0 {
+		return nil
+	}
+	return errors.New("it does not exist any more, so that the names of the pods are not answered there: recreate it")
 }
 
 func endpointSlices(v view) (out []*discoveryv1.EndpointSlice) {
