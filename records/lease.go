@@ -77,7 +77,7 @@ func (e ErrLeaseTaken) ReasonID() reasons.ID { return reasons.CarriedOutElsewher
 type ErrLeaseLost struct{ Plan, Why string }
 
 func (e ErrLeaseLost) Error() string {
-	return fmt.Sprintf("the Lease of plan %s %s; this process keeps its names no longer", e.Plan, e.Why)
+	return fmt.Sprintf("the Lease of plan %s %s; this process does nothing more for the plan", e.Plan, e.Why)
 }
 
 // Acquire takes the Lease of a plan, or returns ErrLeaseTaken. dead reports whether a holder is certainly
