@@ -146,7 +146,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
-		if j.Blocked == "" && len(lost) == 0 {
+		if _, why := j.Shown(v.Holder); why == "" && len(lost) == 0 {
 			if s := refused(j, e.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {
 				v.ReasonID, v.Reason = s.ID, s.Reason
 			}

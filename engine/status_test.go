@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -86,6 +87,34 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 		}
 		if slices.Contains(slices.Collect(maps.Values(v.Unseen)), "") {
 			t.Errorf("%s: it is not said why: %v", name, v.Unseen)
+		}
+	}
+}
+
+// What keeps every process away from a plan, such as a Secret with another cluster, has to be mended before what its wave
+// waits for counts. A process that has the plan sees the latter itself.
+func TestTheStatusSaysWhatKeepsEveryProcessAway(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	j := journal.New(p)
+	j.Epoch, j.Detached, j.WaitingID, j.Waiting = 1, true, reasons.ClusterNotReached, "cluster east has another UID"
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	on := clusters.Clusters{plans.Source: slice(0, 3), plans.Destination: slice(3, 0)}
+	for _, holder := range []string{"", "a/1"} {
+		if holder != "" {
+			if _, err := store.Acquire(t.Context(), holder, func(string) bool { return false }, planstest.Noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, err := Status(t.Context(), p, store, on, nil, planstest.Noon, func(verb string) string { return verb })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Reason == "" || v.Holder != holder || (v.Reason == j.Waiting && v.ReasonID == j.WaitingID) != (holder == "") {
+			t.Errorf("holder %q: %s [%s]", v.Holder, v.Reason, v.ReasonID)
 		}
 	}
 }
