@@ -119,6 +119,27 @@ func TestTheStatusSaysWhatKeepsEveryProcessAway(t *testing.T) {
 	}
 }
 
+// Of a plan that no process has begun, only the status of its object says what keeps it, such as a quota.
+func TestTheStatusSaysWhatKeepsAPlanFromBeginning(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	if err := store.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	const why = "exceeded quota: full"
+	o := records.NewDeclared("stsmigrate", p.Name)
+	o.Object["spec"], o.Object["status"] = map[string]any{"source": map[string]any{"namespace": "shop", "name": "web"}}, map[string]any{"message": why}
+	if err := home.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	lost := map[plans.Side]error{plans.Source: errors.New("no context"), plans.Destination: errors.New("no context")}
+	v, err := Status(t.Context(), p, store, clusters.Clusters{}, lost, planstest.Noon, func(verb string) string { return verb })
+	if err != nil || v.State != "Planned" || v.Reason != why {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 // The application may have moved on since. A plan that has ended does not count what is unavailable then.
 func TestAPlanThatHasEndedCountsNothingThatHasMovedOn(t *testing.T) {
 	p := &plans.Plan{
