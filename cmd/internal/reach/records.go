@@ -65,6 +65,19 @@ func (r *Flags) elsewhere(t *Target) *Target {
 	return &there
 }
 
+// HandBack lets a rebuilt journal say that an orchestrator carries the plan out: the user says so, or the object that
+// approves the plan is there. What that object declares counts as observed.
+func (t *Target) HandBack(ctx context.Context, j *journal.Journal, detached bool) error {
+	d, err := records.ReadDeclared(ctx, t.Home.Client, t.Home.Namespace, t.Plan.Name)
+	if j.Detached = detached || err == nil && d != nil && d.Spec != nil && d.Spec.ApprovedHash == t.Plan.Hash; !j.Detached {
+		return nil
+	}
+	if err == nil && d != nil {
+		requests.Observe(t.Plan, j, d.Spec)
+	}
+	return err
+}
+
 // NotOfCommands refuses to detach a plan that commands carry out: two records of it would not know of each
 // other.
 func (t *Target) NotOfCommands(ctx context.Context) error {

@@ -49,3 +49,34 @@ func TestAPlanWithALostJournalDoesNotBegin(t *testing.T) {
 		}
 	}
 }
+
+// A rebuilt journal leaves the plan to the orchestrator that had it. What its object declares is not asked for again.
+func TestARebuiltJournalIsOfWhomThePlanWas(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	for name, c := range map[string]struct {
+		approved string // "" for no object
+		said     bool
+		want     bool
+	}{
+		"a plan of commands":          {"", false, false},
+		"the user says so":            {"", true, true},
+		"an object approves the plan": {p.Hash, false, true},
+		"an object of another plan":   {"5e0d", false, false},
+	} {
+		home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+		if c.approved != "" {
+			o := records.NewDeclared("stsmigrate", p.Name)
+			o.Object["spec"] = map[string]any{"source": map[string]any{"namespace": "shop", "name": "web"}, "approvedHash": c.approved, "paused": true, "direction": "Abort"}
+			if err := home.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at, j := &Target{Plan: p, Home: &End{Client: home, Namespace: "stsmigrate"}}, journal.New(p)
+		if err := at.HandBack(t.Context(), j, c.said); err != nil {
+			t.Fatal(err)
+		}
+		if observed := j.Observed.Paused && j.Observed.Direction == plans.Abort; j.Detached != c.want || observed != (c.want && c.approved != "") {
+			t.Errorf("%s: detached %t, observed %+v", name, j.Detached, j.Observed)
+		}
+	}
+}
