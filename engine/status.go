@@ -127,9 +127,8 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v := &View{
 		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: j.Downtime.InSeconds(),
-		Plan: p.Name, Holder: plans.Line(holder), Keeper: plans.Line(keeper), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+		Made: p.Made, EndedAt: j.EndedAt, Plan: p.Name, Holder: plans.Line(holder), Keeper: plans.Line(keeper), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
 	}
-	v.Made, v.EndedAt = p.Made, j.EndedAt
 	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {
 		v.Untold = plans.Line(err.Error())
 	}
@@ -146,7 +145,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	if more && v.State != "Paused" {
 		v.Step = e.StepOf(step)
-		if j.Blocked == "" && len(lost) == 0 {
+		if _, why := j.Shown(v.Holder); why == "" && len(lost) == 0 {
 			if s := refused(j, e.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {
 				v.ReasonID, v.Reason = s.ID, s.Reason
 			}
@@ -165,7 +164,9 @@ func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Jour
 		return requests.Requested{Command: plans.Command{Direction: j.Leg.Direction}, Work: !j.Idle(p)}
 	}
 	if d, err := s.Declared(ctx); err == nil && d != nil {
-		return requests.Read(p, j, d.Spec)
+		r := requests.Read(p, j, d.Spec)
+		r.Refused = cmp.Or(r.Refused, d.Obstacle(j))
+		return r
 	}
 	return requests.Read(p, j, nil)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
@@ -87,6 +88,55 @@ func TestTheStatusShowsWhatCanBeSeen(t *testing.T) {
 		if slices.Contains(slices.Collect(maps.Values(v.Unseen)), "") {
 			t.Errorf("%s: it is not said why: %v", name, v.Unseen)
 		}
+	}
+}
+
+// What keeps every process away from a plan, such as a Secret with another cluster, has to be mended before what its wave
+// waits for counts. A process that has the plan sees the latter itself.
+func TestTheStatusSaysWhatKeepsEveryProcessAway(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	j := journal.New(p)
+	j.Epoch, j.Detached, j.WaitingID, j.Waiting = 1, true, reasons.ClusterNotReached, "cluster east has another UID"
+	if err := store.Create(t.Context(), p, j); err != nil {
+		t.Fatal(err)
+	}
+	on := clusters.Clusters{plans.Source: slice(0, 3), plans.Destination: slice(3, 0)}
+	for _, holder := range []string{"", "a/1"} {
+		if holder != "" {
+			if _, err := store.Acquire(t.Context(), holder, func(string) bool { return false }, planstest.Noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, err := Status(t.Context(), p, store, on, nil, planstest.Noon, func(verb string) string { return verb })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Reason == "" || v.Holder != holder || (v.Reason == j.Waiting && v.ReasonID == j.WaitingID) != (holder == "") {
+			t.Errorf("holder %q: %s [%s]", v.Holder, v.Reason, v.ReasonID)
+		}
+	}
+}
+
+// Of a plan that no process has begun, only the status of its object says what keeps it, such as a quota.
+func TestTheStatusSaysWhatKeepsAPlanFromBeginning(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+	store := records.NewStore(home, "stsmigrate", p.Name)
+	if err := store.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	const why = "exceeded quota: full"
+	o := records.NewDeclared("stsmigrate", p.Name)
+	o.Object["spec"], o.Object["status"] = map[string]any{"source": map[string]any{"namespace": "shop", "name": "web"}}, map[string]any{"message": why}
+	if err := home.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	lost := map[plans.Side]error{plans.Source: errors.New("no context"), plans.Destination: errors.New("no context")}
+	v, err := Status(t.Context(), p, store, clusters.Clusters{}, lost, planstest.Noon, func(verb string) string { return verb })
+	if err != nil || v.State != "Planned" || v.Reason != why {
+		t.Errorf("%+v, %v", v, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -93,11 +94,21 @@ func (k *Keeper) remove(m plans.StepContext, side plans.Side, job *batchv1.Job, 
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("Job %s of %s %s", job.Name, where, barred))
 	}
 	if job.DeletionTimestamp != nil {
-		return plans.Wait(reasons.GateNotPassed, fmt.Sprintf("Job %s of %s is being deleted", job.Name, where))
+		return plans.Wait(reasons.GateNotPassed, going(job, where))
 	}
 	podsFirst := client.PropagationPolicy(metav1.DeletePropagationForeground) // the default for Jobs would leave the pods
 	return plans.Write(fmt.Sprintf("%s: delete Job %s, %s", side, job.Name, why), k.undo(),
 		func(ctx context.Context) error { return writes.Delete(ctx, k.on[side], job, podsFirst) })
+}
+
+// going describes a Job that is being deleted, and what keeps it.
+func going(job *batchv1.Job, where plans.Ref) string {
+	out := fmt.Sprintf("Job %s of %s is being deleted", job.Name, where)
+	others := slices.DeleteFunc(slices.Clone(job.Finalizers), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+	if len(others) > 0 {
+		out += fmt.Sprintf(", and the finalizers %s of other writers keep it", strings.Join(others, ", "))
+	}
+	return out
 }
 
 // job runs one Job to its end. The Job is created suspended and started with a conditional write: a process
@@ -110,7 +121,11 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 		return plans.Observation{}, err
 	}
 	a := k.turnOf(t)
+	limit := t.Timeout.Duration + jobDeadlineGrace
+	left := a.since.Add(limit).Sub(k.Prober.Now())
 	switch {
+	case left <= 0 && job == nil && a.ran:
+		return k.held(t, fmt.Sprintf("another writer has deleted Job %s of %s", name, where), fmt.Sprintf("created again for %s", limit)), nil
 	case job == nil:
 		a.ran = true
 		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(t.ordinal)), k.undo(),
@@ -127,8 +142,12 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	case is(job, batchv1.JobFailed) != nil:
 		c := is(job, batchv1.JobFailed)
 		return k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", name, where, c.Reason, shorten(c.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, name)), nil
+	case left <= 0 && job.DeletionTimestamp != nil:
+		return k.held(t, going(job, where), fmt.Sprintf("waited %s", limit)), nil
 	case job.DeletionTimestamp != nil:
-		return plans.Wait(reasons.GateNotPassed, fmt.Sprintf("Job %s of %s is being deleted", name, where)), nil
+		s := plans.Wait(reasons.GateNotPassed, going(job, where))
+		s.Again = left
+		return s, nil
 	}
 	a.ran = true
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
@@ -138,10 +157,9 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 		return plans.Write(fmt.Sprintf("%s: start Job %s", side, name), plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], job, next) }), nil
 	}
-	left := a.since.Add(t.Timeout.Duration + jobDeadlineGrace).Sub(k.Prober.Now())
 	state := fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", name, where, job.Status.Active, job.Status.Failed)
 	if left <= 0 {
-		return k.held(t, state, fmt.Sprintf("waited %s", t.Timeout.Duration+jobDeadlineGrace)), nil
+		return k.held(t, state, fmt.Sprintf("waited %s", limit)), nil
 	}
 	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
 	s.Again = left

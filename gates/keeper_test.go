@@ -335,6 +335,36 @@ func TestAJobThatNobodyEndsIsHeld(t *testing.T) {
 	b.look(t, plans.Conflict, "0 active and 0 failed pod(s); expected it to be complete (waited 2m30s)")
 }
 
+// A Job that another writer deletes each time, or that a finalizer keeps, is given up when its time is over: the budgets
+// are tight meanwhile.
+func TestAJobThatIsDeletedIsHeld(t *testing.T) {
+	b := bare(t, job())
+	late := func() { b.fakePod.clock = b.fakePod.clock.Add(90*time.Second + jobDeadlineGrace) }
+	b.look(t, plans.Before)
+	if err := b.client.Delete(t.Context(), b.theJob(t)); err != nil {
+		t.Fatal(err)
+	}
+	b.look(t, plans.Before, "create Job")
+	if err := b.client.Delete(t.Context(), b.theJob(t)); err != nil {
+		t.Fatal(err)
+	}
+	late()
+	b.look(t, plans.Conflict, "another writer has deleted Job backup-2-", "created again for 2m30s")
+
+	b = bare(t, job())
+	b.look(t, plans.Before)
+	kept := b.theJob(t)
+	kept.Finalizers = []string{"example.com/archive", metav1.FinalizerDeleteDependents}
+	if err := errors.Join(b.client.Update(t.Context(), kept), b.client.Delete(t.Context(), kept)); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.look(t, plans.During, "is being deleted, and the finalizers example.com/archive of other writers keep it"); s.Again <= 0 {
+		t.Error("nobody looks again")
+	}
+	late()
+	b.look(t, plans.Conflict, "example.com/archive")
+}
+
 func TestAStrangersJobIsLeftAlone(t *testing.T) {
 	b := bare(t, job())
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: b.plan.JobName(b.plan.Gates[0], b.m.Step, 2), Labels: map[string]string{Label: "backup"}}}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stsmigrate/stsmigrate/engine/requests"
@@ -98,7 +97,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 	if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
 		return reconcile.Result{}, err
 	}
-	if controllerutil.ContainsFinalizer(&record, finalizer) {
+	if d.Begun(p, &record) {
 		at.wrong = reasons.Because(reasons.NoJournal, fmt.Errorf("plan %s has been begun, and its journal, ConfigMap %s-journal, is gone: restore it from a backup, or `stsmigrate recover` it; nothing is written without it", p.Name, record.Name))
 		return h.showing(ctx, at, 0)
 	}

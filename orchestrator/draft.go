@@ -49,7 +49,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	at := standing{name: name, declared: d, state: planning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
 	switch {
 	case d.Object.GetDeletionTimestamp() != nil:
-		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
 	case at.wrong != nil:
 	case d.Over(): // its record was deleted after the end
 		return reconcile.Result{}, nil

@@ -15,10 +15,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// finalizer protects the object and the record of a plan under way. Users can delete both, and both
-// disappear when the plan has ended.
-const finalizer = "stsmigrate.dev/under-way"
-
 // records returns the two objects that must not disappear while their plan is under way.
 func (h *Orchestrator) records(p *plans.Plan) []client.Object {
 	return []client.Object{
@@ -32,7 +28,7 @@ func (h *Orchestrator) records(p *plans.Plan) []client.Object {
 func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 	for _, o := range h.records(p) {
 		err := h.alter(ctx, o, func(o client.Object) bool {
-			return o.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(o, finalizer)
+			return o.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(o, records.UnderWay)
 		})
 		if err != nil {
 			return err
@@ -45,7 +41,7 @@ func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 	for _, o := range h.records(p) {
 		err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if err != nil || o.GetDeletionTimestamp() != nil || !controllerutil.ContainsFinalizer(o, finalizer) {
+		if err != nil || o.GetDeletionTimestamp() != nil || !controllerutil.ContainsFinalizer(o, records.UnderWay) {
 			return false, client.IgnoreNotFound(err)
 		}
 	}
@@ -62,7 +58,7 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 			}
 			return err
 		}
-		if !controllerutil.ContainsFinalizer(o, finalizer) {
+		if !controllerutil.ContainsFinalizer(o, records.UnderWay) {
 			continue
 		}
 		unbegun, err := h.unbegun(ctx, p, o)
@@ -72,7 +68,7 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 		if !j.Over() && !unbegun {
 			continue // the user may delete only the other one
 		}
-		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
 		if err != nil {
 			return err
 		}

@@ -129,12 +129,15 @@ func TestOneOfTheTwoObjectsMayBeDeleted(t *testing.T) {
 	}
 }
 
-// A plan that was begun, and whose journal is lost, does not begin again.
+// A plan that was begun, and whose journal is lost, does not begin again. Its run ends: while it keeps the Lease, the
+// journal cannot be rebuilt.
 func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	h, p := fixture(t)
 	if err := h.guard(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
+	keeps := &run{orchestrator: h, plan: p, what: keep, stop: make(chan struct{})}
+	h.runs[p.Name] = keeps
 	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +152,33 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 	status, _ := d.Object.Object["status"].(map[string]any)
 	if message, _ := status["message"].(string); lost == nil || !strings.Contains(message, "restore it from a backup, or `stsmigrate recover` it") {
 		t.Errorf("%v, %v", lost, status)
+	}
+	select {
+	case <-keeps.stop:
+	default:
+		t.Error("the run keeps the Lease")
+	}
+}
+
+// A plan that has ended does not begin again either, when its journal is deleted.
+func TestAnEndedPlanDoesNotBeginAgain(t *testing.T) {
+	h, p := fixture(t)
+	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Object.Object["status"] = map[string]any{"state": string(plans.Aborted)}
+	if err := h.Live.Status().Update(t.Context(), d.Object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	if j, _, err := records.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p); err == nil {
+		t.Errorf("it has a new journal: %+v", j)
 	}
 }
 

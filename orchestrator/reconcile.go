@@ -180,6 +180,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	h.isNews(recordOf(name), "")
 	h.undraft(name)
 	if j == nil {
+		h.halt(name) // it writes nothing without the journal, and recovery needs its Lease
 		return h.opened(ctx, p, d)
 	}
 	holder, left, err := h.holder(ctx, h.Cached, p.Name)
@@ -310,13 +311,20 @@ func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *jou
 	return k.plan, j, nil
 }
 
-// forget drops everything remembered of a plan that no longer exists.
-func (h *Orchestrator) forget(name string) {
+// halt ends the run of a plan, if there is one.
+func (h *Orchestrator) halt(name string) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if r := h.runs[name]; r != nil {
 		r.end()
 	}
+}
+
+// forget drops everything remembered of a plan that no longer exists.
+func (h *Orchestrator) forget(name string) {
+	h.halt(name)
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	delete(h.plans, name)
 	delete(h.tries, name)
 	delete(h.told, name)

@@ -111,7 +111,7 @@ func (h *Orchestrator) delay(name string, err error) {
 	switch {
 	case err == nil, errors.Is(err, engine.ErrStopped):
 		delete(h.tries, name)
-	case errors.As(err, new(records.ErrLeaseTaken)):
+	case errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
 		h.triesOf(name).anew = true
 	case errors.Is(err, errOvertaken) && h.triesOf(name).overtaken <= maxOvertaken:
 		h.triesOf(name).after = h.Now()
@@ -195,7 +195,7 @@ func (r *run) do(ctx context.Context) error {
 	switch {
 	case errors.As(err, new(plans.Panic)):
 		return err
-	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)):
+	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
 		return err
 	case errors.Is(err, errOvertaken):
 		return r.overtaken(ctx)

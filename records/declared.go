@@ -3,7 +3,9 @@ package records
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -95,6 +98,25 @@ func (d *Declared) Requester(field string, written bool) string {
 func (d *Declared) Over() bool {
 	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
 	return state == string(plans.Finalized) || state == string(plans.Aborted)
+}
+
+// UnderWay is the finalizer of the object and of the record of a plan that an orchestrator has under way. Users can
+// delete both, and both disappear when the plan has ended.
+const UnderWay = "stsmigrate.dev/under-way"
+
+// Begun reports whether the plan of the object was begun, even if its journal is lost: its record has the finalizer that
+// precedes the first write, or it has ended.
+func (d *Declared) Begun(p *plans.Plan, record *corev1.ConfigMap) bool {
+	return slices.Contains(record.Finalizers, UnderWay) || d.Over() && d.Spec != nil && d.Spec.ApprovedHash == p.Hash
+}
+
+// Obstacle returns what the orchestrator says about a plan that no process has begun; "" of any other.
+func (d *Declared) Obstacle(j *journal.Journal) string {
+	if j.Epoch > 0 {
+		return ""
+	}
+	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
+	return said
 }
 
 // Declare changes what is declared of a plan. If nothing is declared yet, it first declares the approved

@@ -42,9 +42,11 @@ type Lease struct {
 	seconds int32
 	keeps   bool
 	lock    sync.Mutex
-	// renewed is when the last successful renewal was sent, and good how long that keeps others away.
+	// renewed is when the last successful renewal was sent, and good how long that keeps others away. failed is the
+	// error of the last renewal.
 	renewed time.Time
 	good    time.Duration
+	failed  error
 	// writing is locked while the Lease is written. over reports that the Lease was released: a later
 	// renewal would keep others away on behalf of a process that does no more work.
 	writing sync.Mutex
@@ -77,7 +79,7 @@ func (e ErrLeaseTaken) ReasonID() reasons.ID { return reasons.CarriedOutElsewher
 type ErrLeaseLost struct{ Plan, Why string }
 
 func (e ErrLeaseLost) Error() string {
-	return fmt.Sprintf("the Lease of plan %s %s; this process keeps its names no longer", e.Plan, e.Why)
+	return fmt.Sprintf("the Lease of plan %s %s", e.Plan, e.Why)
 }
 
 // Acquire takes the Lease of a plan, or returns ErrLeaseTaken. dead reports whether a holder is certainly
@@ -268,6 +270,9 @@ func (l *Lease) renew(ctx context.Context) bool {
 		l.have = next
 		l.renewedAt(at)
 	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.failed = err
 	return !apierrors.IsNotFound(err)
 }
 
@@ -285,10 +290,14 @@ func (l *Lease) Lost() <-chan struct{} { return l.lost }
 func (l *Lease) Current() error {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if age := clusters.Elapsed(l.renewed, l.now()); age >= l.good {
-		return ErrLeaseLost{l.plan, fmt.Sprintf("was last renewed %s ago", age.Round(time.Second))}
+	if clusters.Elapsed(l.renewed, l.now()) < l.good {
+		return nil
 	}
-	return nil
+	why := fmt.Sprintf("has not been renewed since %s, and this process keeps no names until it is", l.renewed.UTC().Format("15:04:05 MST"))
+	if l.failed != nil {
+		why += ": " + l.failed.Error()
+	}
+	return ErrLeaseLost{l.plan, why}
 }
 
 // Mine returns nil if this process is the holder of the Lease, read live.
@@ -297,11 +306,11 @@ func (l *Lease) Mine(ctx context.Context) error {
 	err := l.home.Get(ctx, l.key, &have)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ErrLeaseLost{l.plan, "is gone"}
+		return ErrLeaseLost{l.plan, "is gone; this process does nothing more for the plan"}
 	case err != nil:
 		return fmt.Errorf("reading the Lease of plan %s: %w", l.plan, err)
 	case have.Spec.HolderIdentity == nil || *have.Spec.HolderIdentity != l.holder:
-		return ErrLeaseLost{l.plan, "was taken by another process"}
+		return ErrLeaseLost{l.plan, "was taken by another process; this one does nothing more for the plan"}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -168,6 +169,36 @@ func TestALeaseForNamesLastsLonger(t *testing.T) {
 	}
 	if l.every() != 20*time.Second {
 		t.Errorf("it is renewed every %s", l.every())
+	}
+}
+
+// A process that may not renew its Lease keeps no names, and says why. The text is the same as long as the reason is:
+// otherwise each attempt would be another event.
+func TestALeaseThatCannotBeRenewedSaysWhy(t *testing.T) {
+	now := planstest.Noon()
+	home := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return apierrors.NewForbidden(coordinationv1.Resource("leases"), "stsmigrate-web", errors.New("no Role allows it"))
+		},
+	})
+	l, err := NewStore(home, "shop", "web").Acquire(t.Context(), "a/1", func(string) bool { return false }, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for range 3 {
+		now = now.Add(20 * time.Second)
+		if !l.renew(t.Context()) {
+			t.Fatal("it is lost")
+		}
+		err := l.Current()
+		if !errors.As(err, new(ErrLeaseLost)) || !strings.Contains(err.Error(), "no Role allows it") {
+			t.Errorf("%v", err)
+		}
+		told[fmt.Sprint(err)] = true
+	}
+	if len(told) != 1 {
+		t.Errorf("it is told as %v", told)
 	}
 }
 

@@ -103,7 +103,7 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 		out.Reason = err.Error()
 		return out
 	}
-	j, _, err := store.Journal(ctx, out.Plan)
+	j, err := store.JournalOrNew(ctx, out.Plan)
 	if err != nil {
 		out.Reason = err.Error()
 		return out

@@ -78,7 +78,11 @@ const Kept = "plans are kept on the side of their destination, or of their orche
 func (e ErrNoPlan) ReasonID() reasons.ID { return reasons.NoPlan }
 
 // ErrNoJournal reports that the plan is stored and its journal is not.
-type ErrNoJournal struct{ Name types.NamespacedName }
+type ErrNoJournal struct {
+	Name types.NamespacedName
+	// Begun reports that an orchestrator has begun the plan, so that the journal is lost.
+	Begun bool
+}
 
 func (e ErrNoJournal) Error() string {
 	return fmt.Sprintf("the journal of the plan, ConfigMap %s, does not exist, and nothing is written without it: restore it from a backup, or have it rebuilt from the marks on the objects (stsmigrate recover)", e.Name)
@@ -209,12 +213,21 @@ func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error 
 // journal until an orchestrator observes its approval.
 func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*journal.Journal, error) {
 	j, _, err := s.Journal(ctx, p)
-	if !errors.As(err, new(ErrNoJournal)) {
+	none := ErrNoJournal{}
+	if !errors.As(err, &none) {
 		return j, err
 	}
 	d, missing := ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
 	if missing != nil || d == nil {
 		return nil, err
+	}
+	var record corev1.ConfigMap
+	if missing := s.home.Get(ctx, s.planMap(), &record); missing != nil {
+		return nil, err
+	}
+	if d.Begun(p, &record) {
+		none.Begun = true
+		return nil, none
 	}
 	j = journal.New(p)
 	j.Detached = true

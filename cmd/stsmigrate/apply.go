@@ -144,7 +144,7 @@ func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) 
 // apply carries out a Move. Before the first write it runs the checks and asks for confirmation. A plan that
 // is already under way is not checked here.
 func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *routeFlags, timeout time.Duration) error {
-	j, err := t.Journal(ctx, fresh)
+	j, err := t.ToBegin(ctx, fresh)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (a *app) report(ctx context.Context, f draft.Flags, args []string) (*prefli
 	if err != nil {
 		return nil, err
 	}
-	j, err := t.Journal(ctx, fresh)
+	j, err := t.ToBegin(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}

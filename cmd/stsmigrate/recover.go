@@ -14,7 +14,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine/recovery"
-	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/records"
@@ -126,14 +125,8 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	if found.Journal.Detached = detached; detached {
-		d, err := records.ReadDeclared(ctx, t.Home.Client, t.Home.Namespace, t.Plan.Name)
-		if err != nil {
-			return err
-		}
-		if d != nil {
-			requests.Observe(t.Plan, found.Journal, d.Spec)
-		}
+	if err := t.HandBack(ctx, found.Journal, detached); err != nil {
+		return err
 	}
 	fmt.Fprintf(a.Out, "\nThe journal will say:\n  %s\n", strings.Join(recovery.Words(t.Plan, found.Journal), "\n  "))
 	if err := a.agree(fmt.Sprintf("Store this as the journal of plan %s? No other object is written, and the plan is blocked then.", t.Plan.Name)); err != nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +70,10 @@ type Runner struct {
 	Complain func(error)
 }
 
-// Run executes the plan until it is finished, paused, blocked or stopped. It holds the Lease meanwhile,
-// and returns ErrLeaseTaken while another process does. What the request states about gates, and what the user
-// vouches for with it, applies to the leg that the plan is then on. The journal is the one at the start;
-// nil if the run did not begin.
+// Run executes the plan until it is finished, paused, blocked or stopped. It holds the Lease meanwhile, and
+// returns ErrLeaseTaken while another process does, and ErrLeaseLost when the Lease is deleted or taken. What
+// the request states about gates, and what the user vouches for with it, applies to the leg that the plan is
+// then on. The journal is the one at the start; nil if the run did not begin.
 func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progress, j *journal.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
@@ -127,11 +128,39 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		go stopWith(background, lease, keeper)
 	}
 	p, err = e.Run(ctx, engine.Options{
-		Wake: wake, Stop: c.Stop, Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
+		Wake: wake, Stop: c.halts(background, lease), Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
 		Report: func(p engine.Progress, err error) { c.Report(e, p, err) },
 	})
+	if errors.Is(err, engine.ErrStopped) {
+		err = cmp.Or(c.lapsed(ctx, lease), err)
+	}
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// halts returns a channel that is closed when the run must end after the current write: the user wants that, or the
+// Lease is lost. Without the Lease nothing keeps the names, and a wave would wait for its names for ever.
+func (c Runner) halts(ctx context.Context, lease *records.Lease) <-chan struct{} {
+	halt := make(chan struct{})
+	go func() {
+		defer close(halt)
+		select {
+		case <-c.Stop:
+		case <-lease.Lost():
+		case <-ctx.Done():
+		}
+	}()
+	return halt
+}
+
+// lapsed returns records.ErrLeaseLost if a run has ended for that reason.
+func (c Runner) lapsed(ctx context.Context, lease *records.Lease) error {
+	select {
+	case <-c.Stop:
+		return nil
+	default:
+		return lease.Mine(ctx)
+	}
 }
 
 // over reports whether another process has ended the plan before this one had the Lease. Without that the Lease

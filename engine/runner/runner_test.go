@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -132,6 +134,74 @@ func TestNoLeaseIsLeftOfAPlanThatAnotherProcessHasEnded(t *testing.T) {
 	var left coordinationv1.Lease
 	if err := home.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &left); !apierrors.IsNotFound(err) {
 		t.Errorf("a Lease is left: %+v, %v", left.Spec, err)
+	}
+}
+
+// Without its Lease a process keeps no names, and a wave would wait for them for ever. So it ends when its Lease is deleted
+// or taken, and the next one begins at once, or when the other process has gone.
+func TestARunEndsWithItsLease(t *testing.T) {
+	for name, loses := range map[string]func(context.Context, client.Client, *coordinationv1.Lease) error{
+		"deleted": func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
+			return home.Delete(ctx, l)
+		},
+		"taken": func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
+			l.Spec.HolderIdentity = new("another")
+			return home.Update(ctx, l)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := time.Now //nolint:forbidigo // that of the bubble
+				p := planstest.Named(t, "abc")
+				var taken atomic.Bool // the plan, which this process carries out from then on
+				home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+						err := under.Get(ctx, key, o, options...)
+						if cm, is := o.(*corev1.ConfigMap); is && strings.Contains(fmt.Sprint(cm.Data), `"epoch":1`) {
+							taken.Store(true)
+						}
+						return err
+					},
+				}).Build()
+				silent := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+						if taken.Load() {
+							return errors.New("connection refused")
+						}
+						return under.Get(ctx, key, o, options...)
+					},
+				}).Build()
+				store, over := records.NewStore(home, "stsmigrate", p.Name), make(chan error, 1)
+				if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() {
+					_, _, err := Runner{
+						Plan: p, Store: store, On: clusters.Clusters{plans.Source: silent, plans.Destination: silent}, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: make(chan struct{}),
+						StepTimeout: time.Hour, Complain: func(error) {}, Report: func(*engine.Engine, engine.Progress, error) {},
+					}.Run(ctx, plans.Command{Direction: plans.Move})
+					over <- err
+				}()
+				<-time.After(time.Minute)
+				var have coordinationv1.Lease
+				if err := home.Get(ctx, client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &have); err != nil {
+					t.Fatal(err)
+				}
+				if err := loses(ctx, home, &have); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case err := <-over:
+					if !errors.As(err, new(records.ErrLeaseLost)) {
+						t.Errorf("the run ends with %v", err)
+					}
+				case <-time.After(records.LeaseSeconds * time.Second):
+					t.Error("the run goes on")
+				}
+			})
+		})
 	}
 }
 

@@ -277,7 +277,7 @@ func nameVolumes(ctx context.Context, i check.Inspection, rights []Right) error 
 			continue
 		}
 		var err error
-		if rights[k].Names, err = VolumeNames(ctx, i.Plan, i.On[plans.Source]); err != nil && !apierrors.IsForbidden(err) {
+		if rights[k].Names, err = volumeNames(ctx, i.Plan, i.On); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -56,5 +59,45 @@ func TestOneListAnswersForTheWholeCluster(t *testing.T) {
 				t.Errorf("%t (%v), asked %d times; expected %t, %d times", got, err, asked, c.want, c.asked)
 			}
 		})
+	}
+}
+
+// The printed Roles name the volumes of a plan, and are enough for its way back: after a complete move the source has no
+// claim, and the claims of the destination have the volumes.
+func TestThePrintedRolesAreEnoughForTheWayBack(t *testing.T) {
+	p := gated(2)
+	p.Claims = append(p.Claims, plans.ClaimMove{Template: "cache", Mode: plans.Empty})
+	volumes := []string{"pv-0", "pv-1"}
+	claim := func(namespace, name, volume string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	for name, claims := range map[string]map[plans.Side][]client.Object{
+		"nothing has moved": {plans.Source: {claim("shop", "data-web-0", "pv-0"), claim("shop", "data-web-1", "pv-1")}},
+		"one has moved": {
+			plans.Source:      {claim("shop", "data-web-0", "pv-0")},
+			plans.Destination: {claim("mall", "data-web-1", "pv-1"), claim("mall", "cache-web-1", "pv-new")},
+		},
+		"all have moved": {plans.Destination: {claim("mall", "data-web-0", "pv-0"), claim("mall", "data-web-1", "pv-1"), claim("mall", "cache-web-1", "pv-new")}},
+	} {
+		on := clusters.Clusters{}
+		for _, side := range plans.Sides() {
+			var granted []authorizationv1.ResourceRule
+			for _, o := range Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
+				for _, r := range rulesOf(o) {
+					granted = append(granted, authorizationv1.ResourceRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+				}
+			}
+			on[side] = interceptor.NewClient(fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(claims[side]...).Build(), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				if review, is := o.(*authorizationv1.SelfSubjectRulesReview); is {
+					review.Status.ResourceRules = granted
+				}
+				return nil
+			}})
+		}
+		i := check.Inspect(p, on)
+		i.Midway, i.Orchestrated = true, planstest.Noon
+		if found, err := Permissions(t.Context(), i); err != nil || len(found) > 0 {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
 	}
 }

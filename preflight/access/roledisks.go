@@ -64,16 +64,19 @@ func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 	return slices.SortedFunc(maps.Values(found), func(a, b Disk) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// VolumeNames reads the names of the volumes that the claims of the source have, and of those that the pod
-// template names. Before the first wave these are all volumes of the plan.
-func VolumeNames(ctx context.Context, p *plans.Plan, on client.Client) ([]string, error) {
-	out, err := boundTo(ctx, p, on, p.Source.Namespace)
+// volumeNames reads the names of the volumes that the claims of the source have, of those that have moved, and of those
+// that the pod template names. While no wave is in flight these are all volumes of the plan.
+func volumeNames(ctx context.Context, p *plans.Plan, on clusters.Clusters) ([]string, error) {
+	out, err := boundTo(ctx, p, on[plans.Source], p.Source.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, sharedVolumes(p)...)
+	moved := *p
+	moved.Claims = p.Moved() // the volumes of the others are new there, and no write is about them
+	there, err := boundTo(ctx, &moved, on[plans.Destination], p.Destination.Namespace)
+	out = slices.Concat(out, there, sharedVolumes(p))
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out), err
 }
 
 // boundTo reads which volumes the claims of the ordinals have in a namespace.

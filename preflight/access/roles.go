@@ -15,7 +15,7 @@ import (
 
 // Roles returns the Roles that an account needs on one side for one plan, and their bindings. Rights with
 // known names are limited to these names; listing, watching and creating cannot be limited. volumes are the
-// names of the set's volumes (VolumeNames).
+// names of the plan's volumes.
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
 	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []Right{ForEvents()}))

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine/requests"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -22,10 +23,36 @@ func (t *Target) Journal(ctx context.Context, fresh bool) (*journal.Journal, err
 		return journal.New(t.Plan), nil
 	}
 	j, err := t.Store.JournalOrNew(ctx, t.Plan)
-	if errors.As(err, new(records.ErrNoJournal)) {
+	if none := (records.ErrNoJournal{}); errors.As(err, &none) && !none.Begun {
 		return journal.New(t.Plan), nil
 	}
 	return j, err
+}
+
+// ToBegin is Journal for a command that begins the plan unless it has begun. A journal that is missing is lost if a set
+// carries the mark of the plan.
+func (t *Target) ToBegin(ctx context.Context, fresh bool) (*journal.Journal, error) {
+	j, err := t.Journal(ctx, fresh)
+	if err != nil || fresh || j.Epoch > 0 {
+		return j, err
+	}
+	_, _, lost := t.Store.Journal(ctx, t.Plan)
+	if !errors.As(lost, new(records.ErrNoJournal)) {
+		return j, nil
+	}
+	for side := range t.On {
+		set, err := clusters.Pair{Plan: t.Plan, On: t.On}.Set(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		if set == nil {
+			continue
+		}
+		if by, marked := plans.Stamped(set); marked && by.Plan == t.Plan.ID {
+			return nil, lost
+		}
+	}
+	return j, nil
 }
 
 // elsewhere returns the same plan with the home that commands would use: the destination's namespace.
@@ -36,6 +63,19 @@ func (r *Flags) elsewhere(t *Target) *Target {
 	there.Store = records.NewStore(there.Home.Client, there.Home.Namespace, t.Plan.Name)
 	there.Flags = r.found(t.Plan, there.Home)
 	return &there
+}
+
+// HandBack lets a rebuilt journal say that an orchestrator carries the plan out: the user says so, or the object that
+// approves the plan is there. What that object declares counts as observed.
+func (t *Target) HandBack(ctx context.Context, j *journal.Journal, detached bool) error {
+	d, err := records.ReadDeclared(ctx, t.Home.Client, t.Home.Namespace, t.Plan.Name)
+	if j.Detached = detached || err == nil && d != nil && d.Spec != nil && d.Spec.ApprovedHash == t.Plan.Hash; !j.Detached {
+		return nil
+	}
+	if err == nil && d != nil {
+		requests.Observe(t.Plan, j, d.Spec)
+	}
+	return err
 }
 
 // NotOfCommands refuses to detach a plan that commands carry out: two records of it would not know of each
