@@ -179,7 +179,7 @@ func storageChecks() []row {
 			remedy: "make snapshots, or see that there is another backup",
 		},
 		{
-			name: "shared-volumes", worst: check.Fail, run: volumes.SharedVolumes,
+			name: "shared-volumes", worst: check.Fail, wave: standing, back: true, run: volumes.SharedVolumes,
 			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
 			remedy: "make the claim on the destination by hand",
 		},
