@@ -18,8 +18,10 @@ import (
 // Missing returns the reason why a pod that has arrived on a side is not yet found under all its names, read
 // live, or "". Until then its peers cannot reach it, and the next ordinal must stay up (S2).
 func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, pod *corev1.Pod, ordinal int32) (string, error) {
+	var own plans.Directory
 	for _, d := range p.Directories() {
-		if d.Lists == side {
+		if d.Lists == side { // the control plane lists it there, by the Service
+			own = d
 			continue
 		}
 		needed, err := needed(ctx, p, on[d.On], d, pod)
@@ -38,7 +40,14 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 			}
 		}
 	}
-	return "", nil
+	if own.Lists == "" { // names are not bridged
+		return "", nil
+	}
+	why, err := unserved(ctx, p, on[own.On], own)
+	if err != nil || why == "" {
+		return "", err
+	}
+	return fmt.Sprintf("pod %s is available, waiting until %s resolves on the %s%s", pod.Name, p.Host(ordinal, own.Namespace), own.On, why), nil
 }
 
 // needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the
@@ -84,6 +93,18 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 
 // obstacle returns what keeps a hostname from being listed at an address until another writer acts, or "".
 func obstacle(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address, hostname string) (string, error) {
+	if why, err := unserved(ctx, p, c, d); err != nil || why != "" {
+		return why, err
+	}
+	stale, err := listedElse(ctx, p, c, d, address, hostname)
+	if err != nil || stale == "" {
+		return "", err
+	}
+	return fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale), nil
+}
+
+// unserved says which Service a directory lacks, without which it resolves no name, or "".
+func unserved(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory) (string, error) {
 	key := client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}
 	err := c.Get(ctx, key, &corev1.Service{})
 	switch {
@@ -94,11 +115,7 @@ func obstacle(ctx context.Context, p *plans.Plan, c client.Client, d plans.Direc
 	case err != nil:
 		return "", fmt.Errorf("reading Service %s on the %s: %w", key, d.On, err)
 	}
-	stale, err := listedElse(ctx, p, c, d, address, hostname)
-	if err != nil || stale == "" {
-		return "", err
-	}
-	return fmt.Sprintf(", where EndpointSlice %s/%s still lists the name at another address; its writer, or the controller manager of that cluster, must remove that", d.Namespace, stale), nil
+	return "", nil
 }
 
 // listedElse returns the name of a slice of another writer that lists a hostname at another address, or "".

@@ -35,7 +35,7 @@ func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
 		"it is listed, and not answered": {[]client.Object{listed("web-1", "10.0.1.1", false)}, true},
 		"a slice of another plan has it": {[]client.Object{&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-xyz-ipv4-0"}}}, true},
 	} {
-		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(c.world...).Build()
+		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(append(c.world, peersIn("mall"))...).Build()
 		why, err := Missing(t.Context(), p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, arrived, 1)
 		if err != nil || (why != "") != c.missing || c.missing && !strings.Contains(why, "waiting until web-1.peers.shop.svc resolves to its address 10.0.1.1") {
 			t.Errorf("%s: %q, %v, expected that it is missing: %t", name, why, err, c.missing)
@@ -46,9 +46,8 @@ func TestAPodIsMissingUntilItIsFoundUnderItsNames(t *testing.T) {
 // A controller manager that does not run leaves the former address where it was: the wait says so.
 func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
 	host, service := "web-1", map[string]string{discoveryv1.LabelServiceName: "peers"}
-	peers := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
 	own := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers-x7k2p", Labels: service}, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{"10.0.0.1"}}}}
-	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own, peers).Build()
+	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(own, peersIn("shop")).Build()
 	why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
 	if err != nil || !strings.Contains(why, "EndpointSlice shop/peers-x7k2p still lists the name at another address") {
 		t.Errorf("%q, %v", why, err)
@@ -57,14 +56,41 @@ func TestAWaitForANameSaysWhoStillListsIt(t *testing.T) {
 
 // Without the Service no name is resolved, and no slice is written: the wait says what to do about it.
 func TestAWaitForANameSaysThatItsServiceIsGone(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "peers"}}
-	for gone, world := range map[bool][]client.Object{true: nil, false: {service}} {
-		api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(world...).Build()
-		why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
-		if err != nil || strings.Contains(why, "Service shop/peers does not exist any more: it gives the pods their names; recreate it") != gone {
-			t.Errorf("gone %t: %q, %v", gone, why, err)
+	const gone = "Service shop/peers does not exist any more: it gives the pods their names; recreate it"
+	for lost, world := range map[bool][]client.Object{true: nil, false: {peersIn("shop")}} {
+		if why := missing(t, world...); strings.Contains(why, gone) != lost {
+			t.Errorf("gone %t: %q", lost, why)
 		}
 	}
+}
+
+// The peers that have arrived before find a pod by the Service of its own side, and by no slice of ours.
+func TestAPodIsMissingWhileItsOwnServiceIsGone(t *testing.T) {
+	address, ready, host := "10.0.1.1", true, "web-1"
+	listed := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stsmigrate-web-abc-ipv4-0"}, AddressType: discoveryv1.AddressTypeIPv4}
+	listed.Endpoints = []discoveryv1.Endpoint{{Hostname: &host, Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}}
+	if why := missing(t, listed, peersIn("shop"), peersIn("mall")); why != "" {
+		t.Errorf("%q, expected that it is found", why)
+	}
+	const want = "pod web-1 is available, waiting until web-1.peers.mall.svc resolves on the destination, where Service mall/peers does not exist any more: it gives the pods their names; recreate it"
+	if why := missing(t, listed, peersIn("shop")); why != want {
+		t.Errorf("%q, expected %q", why, want)
+	}
+}
+
+func peersIn(namespace string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers"}}
+}
+
+// missing returns why web-1 has not arrived on the destination of a cluster with these objects.
+func missing(t *testing.T, world ...client.Object) string {
+	t.Helper()
+	api := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(world...).Build()
+	why, err := Missing(t.Context(), bridge(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, plans.Destination, pod("web-1", nil, "10.0.1.1"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return why
 }
 
 // A Service that stands in for that of the other cluster goes with its namespace, and nobody can make it there again.

@@ -123,7 +123,7 @@ func TestANameHasTheFamiliesOfItsService(t *testing.T) {
 			t.Errorf("%s: it has the addresses %v, expected %v", name, got, c.want)
 		}
 		missing := func() string {
-			b := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(service.DeepCopy())
+			b := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(service.DeepCopy(), peersIn("mall"))
 			for _, s := range want {
 				b.WithObjects(s)
 			}

@@ -113,6 +113,10 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 	}
 	for _, side := range plans.Sides() {
 		if why := k.foreign(m, side, found[side]); why != "" {
+			s, err := k.alone(ctx, m, side, found[side], g)
+			if err != nil || s.Standing != plans.After {
+				return s, nil, err
+			}
 			return plans.Stop(reasons.BudgetChanged, why), nil, nil
 		}
 	}
@@ -141,6 +145,22 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 		return *waits, nil, nil
 	}
 	return plans.Done(), found, nil
+}
+
+// alone stops where the set of a missing budget is gone too, as with a deleted namespace. A user who is told of the
+// budget alone would recreate the set beside it with other ordinals, or with empty volumes.
+func (k budgets) alone(ctx context.Context, m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget, g goal) (plans.Observation, error) {
+	ref := k.Plan.On(side)
+	if b != nil || m.Reversed {
+		return plans.Done(), nil
+	}
+	there, err := k.get(ctx, side, ref.Name, &appsv1.StatefulSet{})
+	if err != nil || there {
+		return plans.Done(), err
+	}
+	name, _ := k.Plan.BudgetOn(side)
+	return plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist, and neither does PodDisruptionBudget %s; recreate both, the set as it was, with the ordinals %s and its volumes, and pass --readopt",
+		ref.Set(), name, k.Plan.Slice(side, m.Ordinals, g.before == (side == m.From)))), nil
 }
 
 // due returns what is due for one budget: a write if the budget rises or falls in this round, or a wait.

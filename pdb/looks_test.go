@@ -90,7 +90,7 @@ func TestBudgets(t *testing.T) {
 		{"relax gives the unit to the larger side", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours)}, plans.Before, "source: PodDisruptionBudget web: minAvailable 5 -> minAvailable 3"},
 		{"relax lowers one before it raises the other", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("1"), ours)}, plans.Before, "destination: PodDisruptionBudget web: maxUnavailable 1 -> maxUnavailable 0"},
 		{"relax waits for what it lowered before it raises", plans.Relax, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("0"), ours, unseen)}, plans.During, "waiting for the disruption controller"},
-		{"stops when the user's budget was deleted", plans.Tighten, nil, plans.Conflict, "was deleted by another writer; recreate it"},
+		{"stops when the user's budget was deleted", plans.Tighten, []client.Object{set("shop")}, plans.Conflict, "was deleted by another writer; recreate it"},
 		{"stops at a budget that a stranger made", plans.Tighten, []client.Object{budget("shop", atLeast(5), ours), budget("mall", atMost("2"))}, plans.Conflict, "was created by another writer after the plan was made"},
 		{"stops behind a later stamp", plans.Tighten, []client.Object{budget("shop", atMost("1"), stamped("web-abc/1/21"))}, plans.Conflict, "another process"},
 	}
@@ -258,6 +258,43 @@ func TestABudgetThatLostItsStampStopsTheEnd(t *testing.T) {
 		s, err := Restore(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), m)
 		if err != nil || s.Standing != c.want || c.want == plans.Conflict && !strings.Contains(s.Reason, "lost the stamp of this plan") {
 			t.Errorf("%s: %s (%s), %v, expected %s", name, s.Standing, s.Reason, err, c.want)
+		}
+	}
+}
+
+// A budget that the plan made for its own time is no user's, and would stay in silence if its stamp was removed.
+func TestABudgetOfThePlanAloneIsNotLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		left *policyv1.PodDisruptionBudget
+		want plans.Standing
+	}{
+		"it is gone":              {budget("park", atMost("1")), plans.After},
+		"that of the source":      {budget("shop", atLeast(0)), plans.Conflict},
+		"that of the destination": {budget("mall", atMost("1")), plans.Conflict},
+	} {
+		api := fake.NewClientBuilder().WithObjects(c.left).Build()
+		p := plan()
+		p.Budget.SourceExisted, p.Budget.DestinationExisted = false, false
+		s, err := Restore(p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), moment(plans.Thaw))
+		if err != nil || s.Standing != c.want || c.want == plans.Conflict && !strings.Contains(s.Reason, "lost the stamp of this plan, which made it for the time of the move: delete it") {
+			t.Errorf("%s: %s (%s), %v, expected %s", name, s.Standing, s.Reason, err, c.want)
+		}
+	}
+}
+
+// A namespace that was deleted took the set with the budget: who recreates the budget alone has no volumes behind it.
+func TestABudgetThatWentWithItsSetIsNotAskedForAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		world []client.Object
+		want  string
+	}{
+		"the set is there": {[]client.Object{set("shop")}, "PodDisruptionBudget web of shop/web was deleted by another writer; recreate it"},
+		"the set is gone":  {nil, "StatefulSet shop/web does not exist, and neither does PodDisruptionBudget web; recreate both, the set as it was, with the ordinals [0..4] and its volumes, and pass --readopt"},
+	} {
+		api := fake.NewClientBuilder().WithObjects(append(c.world, set("mall"))...).Build()
+		s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, nil)[plans.Tighten](t.Context(), moment(plans.Tighten))
+		if err != nil || s.Standing != plans.Conflict || s.Reason != c.want {
+			t.Errorf("%s: %s (%s), %v, expected %q", name, s.Standing, s.Reason, err, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -178,7 +179,7 @@ func resting(p *plans.Plan, s plans.Step, needs Needs) goal {
 
 // Holder returns the side whose budget allows the last unit, or "" if neither does. What it allows decides, and not its
 // words: a wave that follows another one leaves budgets as strict as for the pods that were there before. The step is
-// that of HandOver.
+// that of HandOver. It is an error if a budget is missing, or if both allow evictions.
 func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s plans.Step) (plans.Side, error) {
 	k, m, g := budgets{Pair: clusters.Pair{Plan: p, On: on}}, plans.StepContext{Step: s}, resting(p, s, nil)
 	found, err := k.both(ctx)
@@ -186,11 +187,20 @@ func Holder(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client,
 		return "", err
 	}
 	has := k.has(m, g)
+	var open []plans.Side
 	for _, side := range plans.Sides() {
-		open, shut := found[side], found[side.Other()]
-		if open != nil && shut != nil && k.contested(m, g) && allows(open.Spec, has[side]) > 0 && allows(shut.Spec, has[side.Other()]) == 0 {
-			return side, nil
+		if found[side] == nil {
+			return "", fmt.Errorf("%s has no PodDisruptionBudget: nothing bounds its evictions", p.On(side))
+		}
+		if allows(found[side].Spec, has[side]) > 0 {
+			open = append(open, side)
 		}
 	}
-	return "", nil
+	switch {
+	case !k.contested(m, g) || len(open) == 0:
+		return "", nil
+	case len(open) == 1:
+		return open[0], nil
+	}
+	return "", errors.New("the budgets of both sides allow evictions: another writer has changed one")
 }

@@ -125,6 +125,23 @@ func TestTheUnitIsWhereEvictionsAreAllowed(t *testing.T) {
 	}
 }
 
+// Nobody is told that no node can be drained where nothing bounds the evictions of a side.
+func TestTheUnitIsNotSaidToBeNowhereWithoutBothBudgets(t *testing.T) {
+	ours := stamped("web-abc/1/9")
+	for name, world := range map[string][]client.Object{
+		"that of the destination is gone": {budget("shop", atLeast(1), ours)},
+		"that of the source is gone":      {budget("mall", atMost("0"), ours)},
+		"both allow evictions":            {budget("shop", atLeast(1), ours), budget("mall", atMost("1"), ours)},
+	} {
+		api := fake.NewClientBuilder().WithObjects(world...).Build()
+		m := moment(plans.Tighten)
+		m.Ordinals = plans.Slice{Start: 1, Replicas: 1}
+		if side, err := Holder(t.Context(), plan(), map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}, m.Step); err == nil {
+			t.Errorf("%s: %q has it, expected an error", name, side)
+		}
+	}
+}
+
 // A pod that its set has scaled away and not deleted yet counts as healthy. The budget would allow one
 // eviction too many.
 func TestBudgetsStayClosedUntilLatePodsAreGone(t *testing.T) {

@@ -97,6 +97,7 @@ func (w survey) budget(ctx context.Context, side plans.Side, to, has *appsv1.Sta
 	}
 	found, clash, err := pdb.Over(all, pods)
 	if clash != nil {
+		clash.Object += " on the " + string(side) // the namespaces of two clusters, and their budgets, may be of one name
 		return nil, errClash{*clash}
 	}
 	return found, err
@@ -139,7 +140,7 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 		return nil, err
 	}
 	if clash != nil {
-		return []check.Finding{{Object: clash.Object, Saw: clash.Saw, Want: clash.Want, Remedy: clash.Remedy}}, nil
+		return []check.Finding{{Object: clash.Object + " on the " + string(side), Saw: clash.Saw, Want: clash.Want, Remedy: clash.Remedy}}, nil
 	}
 	var out []check.Finding
 	if taken := nameTaken(i, side, all, b); taken != nil {
@@ -153,7 +154,7 @@ func budgetsAgainst(ctx context.Context, i check.Inspection, side plans.Side) ([
 		return out, err
 	}
 	return append(out, check.Finding{
-		Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name, Saw: "it also selects pod " + stray, Want: "only pods of " + i.Plan.On(side).Name,
+		Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name + " on the " + string(side), Saw: "it also selects pod " + stray, Want: "only pods of " + i.Plan.On(side).Name,
 		Remedy: "narrow its selector, or give the other workload a budget of its own",
 	}), nil
 }
@@ -167,7 +168,10 @@ func nameTaken(i check.Inspection, side plans.Side, all []policyv1.PodDisruption
 	}
 	for k := range all {
 		b := &all[k]
-		if b.Name != name && (over == nil || b.Name != over.Name) || i.Ours(b) {
+		if b.Name != name && (over == nil || b.Name != over.Name) {
+			continue
+		}
+		if s, ok := plans.Stamped(b); ok && s.Plan == i.Plan.ID { // also where the record is lost: the pods need it
 			continue
 		}
 		return &check.Finding{

@@ -179,7 +179,7 @@ func storageChecks() []row {
 			remedy: "make snapshots, or see that there is another backup",
 		},
 		{
-			name: "shared-volumes", worst: check.Fail, run: volumes.SharedVolumes,
+			name: "shared-volumes", worst: check.Fail, wave: standing, back: true, run: volumes.SharedVolumes,
 			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
 			remedy: "make the claim on the destination by hand",
 		},
@@ -265,8 +265,8 @@ func dependencyChecks() []row {
 			remedy: "create it",
 		},
 		{
-			name: "dependencies", worst: check.Fail, run: pods.Dependencies,
-			about:  "each object that the pods name is absent on the destination, or equal; a generated object exists there",
+			name: "dependencies", worst: check.Fail, wave: standing, back: true, run: pods.Dependencies,
+			about:  "each object that the pods name is absent on the destination, or equal; a generated object exists there; what was copied is still there",
 			remedy: "make them equal, or delete that of the destination; let the generator of a generated object make it there",
 		},
 		{

@@ -37,9 +37,13 @@ func NotMigrating(_ context.Context, i check.Inspection) ([]check.Finding, error
 	var out []check.Finding
 	for side, set := range i.Sets {
 		if s, ok := plans.Stamped(set); ok && !i.Ours(set) {
+			remedy := "finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`)"
+			if s.Plan == i.Plan.ID {
+				remedy = "its record is gone, and the move has begun: rebuild it with `stsmigrate recover FILE`, and change nothing of the plan's objects before"
+			}
 			out = append(out, check.Finding{
 				Object: i.Name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
-				Remedy: "finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`)",
+				Remedy: remedy,
 			})
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
-	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // survey reads the inputs of a plan.
@@ -41,7 +41,7 @@ func Survey(ctx context.Context, on clusters.Clusters, source, destination plans
 	if in.Names, err = w.naming(ctx, in.Set.Spec.ServiceName, names); err != nil {
 		return in, err
 	}
-	if in.Shared, err = storage.Shared(ctx, w.Pair, in.Set); err != nil {
+	if in.Shared, err = check.Shared(ctx, w.Pair, in.Set); err != nil {
 		return in, err
 	}
 	if in.Versions, err = w.versions(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
@@ -129,7 +130,7 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 }
 
 // Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
-// workload uses. It leaves unchanged what we did not create.
+// workload uses, and those whose original is gone: its content would be lost. It leaves unchanged what we did not create.
 func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
@@ -148,10 +149,18 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 			if err != nil {
 				return plans.Observation{}, err
 			}
-			if used[bare(d)] == "" {
+			from, err := w.Dependency(clusters.Live(ctx), plans.Source, d)
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			switch by := used[bare(d)]; {
+			case from == nil: // another writer has deleted the original
+				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
+			case by != "":
+				what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, by)
+			default:
 				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
 			}
-			what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, used[bare(d)])
 		}
 		next, _ := have.DeepCopyObject().(client.Object)
 		plans.Unmark(next)

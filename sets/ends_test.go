@@ -250,9 +250,28 @@ func TestOnlyCopiesAreRemoved(t *testing.T) {
 			if stamp != "" {
 				c.Annotations = map[string]string{plans.StampAnnotation: stamp}
 			}
-			s.others = append(s.others, c)
+			s.others = append(s.others, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
 		}
 		looks(t, aborted, func(w Steps) plans.Look { return w.Uncopy }, map[string]seen{"stamped " + stamp: want})
+	}
+}
+
+// A copy whose original another writer has deleted is the only one that is left: an abort does not delete it.
+func TestACopyWithoutItsOriginalStays(t *testing.T) {
+	s := whole(plans.Thaw, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+	about := metav1.ObjectMeta{Namespace: "mall", Name: "password", Annotations: map[string]string{plans.StampAnnotation: "web-abc/1/2"}}
+	s.others = append(s.others, &corev1.Secret{ObjectMeta: about})
+	s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "password"}}
+	w := watched(t, s)
+	got, err := w.Uncopy(t.Context(), s.moment)
+	if want := "destination: keep Secret/password, which does not exist on the source any more, and take our mark off"; err != nil || got.Reason != want {
+		t.Fatalf("%s %q (%v), expected %q", got.Standing, got.Reason, err, want)
+	}
+	if err := got.Write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, s.plan.Dependencies[0]); err != nil || left == nil || left.GetAnnotations()[plans.StampAnnotation] != "" {
+		t.Errorf("%v is left (%v), expected the Secret without the mark", left, err)
 	}
 }
 
@@ -299,7 +318,8 @@ func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
 			case "Service":
 				s.others = append(s.others, &corev1.Service{ObjectMeta: about})
 			}
-			s.others = append(s.others, account)
+			original := metav1.ObjectMeta{Namespace: "shop", Name: c.name}
+			s.others = append(s.others, account, &corev1.Secret{ObjectMeta: original}, &corev1.Service{ObjectMeta: original}, &corev1.ServiceAccount{ObjectMeta: original})
 			s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "regcred"}, {Kind: "Service", Name: "peers"}, {Kind: "ServiceAccount", Name: "app", Optional: true}}
 			w := watched(t, s)
 			got, err := w.Uncopy(t.Context(), s.moment)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,14 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 	return v.inspect(m, claim, pv), nil
 }
 
+// promise says for which claim a volume is reserved. One with the UID of a claim waits for no other claim of that name.
+func promise(ref *corev1.ObjectReference) string {
+	if ref == nil {
+		return "its claimRef is empty"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("its claimRef names %s/%s with UID %s", ref.Namespace, ref.Name, ref.UID), " with UID ")
+}
+
 // makeClaim creates the claim that a volume is reserved for. BEFORE that, the binder must have seen the volume as
 // reserved, which its phase shows: a claim that the binder sees earlier than its volume is looked at again only when
 // the binder lists everything again, after 15 seconds.
@@ -48,7 +57,7 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if ref := pv.Spec.ClaimRef; ref == nil || ref.Namespace != v.Plan.On(to).Namespace || ref.Name != name || ref.UID != "" {
-		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is no longer promised to claim %s of %s", pv.Name, name, v.Plan.On(to))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is no longer promised to claim %s of %s, which does not exist: %s", pv.Name, name, v.Plan.On(to), promise(ref))), nil
 	}
 	if phase := pv.Status.Phase; phase != corev1.VolumeAvailable {
 		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s is %s; waiting for the binder to see that it is reserved for claim %s of %s", pv.Name, cmp.Or(phase, "new"), name, v.Plan.On(to))), nil

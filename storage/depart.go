@@ -27,6 +27,9 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+		if s, err := v.receives(ctx, m); err != nil || s.Standing != plans.After {
+			return s, err
+		}
 		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {

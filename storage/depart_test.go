@@ -65,6 +65,21 @@ func TestNoOrdinalLeavesWithAVolumeThatCannotFollow(t *testing.T) {
 	}, departing)
 }
 
+// A pod that arrives waits for the claim of a shared volume, and one that is deleted does not come back by itself.
+func TestNoOrdinalLeavesForASideWithoutItsSharedClaim(t *testing.T) {
+	sees := func(name string, there []client.Object, want plans.Standing, reason string) row {
+		return row{name: name, plan: sharing, moment: at(plans.Shrink), world: []client.Object{mediaIn("shop", "old"), mediaVolume("shop", "old")}, there: there, want: want, reason: reason}
+	}
+	second := mediaVolume("mall", "new")
+	checkLook(t, []row{
+		sees("it is there", []client.Object{second, mediaIn("mall", "new")}, plans.After, ""),
+		sees("it is being deleted", []client.Object{second, mediaIn("mall", "new", deleting)}, plans.Conflict, "claim media of mall/web is being deleted by another writer"),
+		sees("it is gone", []client.Object{second}, plans.Conflict, "claim media of mall/web is gone; its volume pv-1 stays at Retain: recreate the claim for it"),
+		sees("it is recreated and not bound yet", []client.Object{second, mediaIn("mall", "again", unbound)}, plans.During, "waiting for it to be bound to volume pv-1"),
+		{name: "an abort looks at that of the source", plan: sharing, moment: at(plans.Shrink, func(m *plans.StepContext) { m.From = plans.Destination }), world: []client.Object{mediaVolume("shop", "old")}, there: []client.Object{second, mediaIn("mall", "new")}, want: plans.Conflict, reason: "claim media of shop/web is gone"},
+	}, departing)
+}
+
 // This program sends no other policy than Retain while it protects a volume. If its own write has another one, admission
 // has changed it, and the user must not look for another writer.
 func TestWhoChangedAReclaimPolicyIsNamed(t *testing.T) {

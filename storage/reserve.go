@@ -46,7 +46,7 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	case v.Plan.OneCluster() && v.named(ref, m.From, vol):
 		return v.swap(ctx, m, vol, pv)
 	default:
-		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected one of this migration", pv.Name, ref.Namespace, ref.Name)), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected %s/%s", pv.Name, ref.Namespace, ref.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	}
 }
 

@@ -89,13 +89,12 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 // first, then its volume object while that is Retain. The user's policy is restored LAST (S15).
 func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
-		name := map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}
-		lost, err := v.volumeOf(ctx, m.From, name[m.From])
-		kept, err2 := v.volumeOf(clusters.Live(ctx), m.To(), name[m.To()]) // the last look before the other claim goes (S4)
+		lost, err := v.volumeOf(ctx, m.From, v.sharedOn(m.From, s))
+		kept, err2 := v.volumeOf(clusters.Live(ctx), m.To(), v.sharedOn(m.To(), s)) // the last look before the other claim goes (S4)
 		if err = errors.Join(err, err2); err != nil {
 			return plans.Observation{}, err
 		}
-		claim, observed, err := v.lasts(ctx, m, s.Claim, name[m.To()], kept)
+		claim, observed, err := v.lasts(ctx, m, s, kept)
 		if err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
@@ -113,11 +112,28 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 	return v.abandoned(ctx, m)
 }
 
+// sharedOn returns the name of the object that a side has of a shared volume.
+func (v mover) sharedOn(side plans.Side, s plans.SharedVolume) string {
+	return map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}[side]
+}
+
+// receives requires the claims of the shared volumes of the side where a wave arrives: its pods wait for them (S17).
+func (v mover) receives(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
+		pv, err := v.volumeOf(ctx, m.To(), v.sharedOn(m.To(), s))
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		_, observed, err := v.lasts(ctx, m, s, pv)
+		return observed, err
+	})
+}
+
 // lasts returns the claim of the side that keeps a shared volume. BEFORE the other side's claim is given up it must be one
 // that stays, and be bound to the volume: with the policy Delete, the disk would go with the last claim (S4). A claim that
 // was deleted does not come back by itself; one that the user creates in its place is not stamped, and counts like it (L6).
-func (v mover) lasts(ctx context.Context, m plans.StepContext, name, volume string, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
-	to := v.Plan.On(m.To())
+func (v mover) lasts(ctx context.Context, m plans.StepContext, s plans.SharedVolume, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
+	to, name, volume := v.Plan.On(m.To()), s.Claim, v.sharedOn(m.To(), s)
 	kept, err := v.Claim(ctx, m.To(), name)
 	switch {
 	case err != nil:

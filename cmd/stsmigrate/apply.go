@@ -177,7 +177,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 	return a.carry(ctx, t, j, turn{direction: plans.Move, limits: route}, timeout)
 }
 
-var errNoTerminal = errors.New("this changes both sides and standard input is not a terminal: look at the plan, then give --yes")
+var errNoTerminal = errors.New("this has to be confirmed, and standard input is not a terminal: look at what it will do, then give --yes")
 
 // confirm asks the user before anything is written.
 func (a *app) confirm(question string) error {

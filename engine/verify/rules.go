@@ -388,7 +388,11 @@ func (c *comparison) budgets() {
 			continue
 		}
 		ours, written := b.Annotations[plans.BudgetAnnotation]
-		c.expect(c.signed(side, b), "S12", named(b, side), "it has no annotation "+plans.BudgetAnnotation+": it was recreated, or another writer replaced its annotations", "the numbers that the plan wrote last; its next wave writes them again, and until then they do not bound evictions")
+		then := "the budget that the plan has made; its next wave stops at this one until it is deleted, and makes its own again"
+		if existed {
+			then = "the numbers that the plan wrote last; its next wave writes them again, and until then they do not bound evictions"
+		}
+		c.expect(c.signed(side, b), "S12", named(b, side), "it has no annotation "+plans.BudgetAnnotation+": it was recreated, or another writer replaced its annotations", then)
 		c.expect(!written || ours == pdb.Words(b.Spec), "S12", named(b, side), "it has "+pdb.Words(b.Spec), ours+", which the plan wrote last")
 		if b.Status.ObservedGeneration == b.Generation {
 			allowed += b.Status.DisruptionsAllowed

@@ -29,7 +29,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // Estate is a set with one volume for each of its ordinals, and the other objects of the clusters.
@@ -93,7 +92,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 		on[plans.Destination] = on[plans.Source]
 	}
 	var err error
-	if in.Shared, err = storage.Shared(t.Context(), clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}, set); err != nil {
+	if in.Shared, err = check.Shared(t.Context(), clusters.Pair{Plan: &plans.Plan{Source: in.Source, Destination: in.Destination}, On: on}, set); err != nil {
 		t.Fatal(err)
 	}
 	p, err := build.Plan(in)

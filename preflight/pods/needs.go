@@ -24,6 +24,9 @@ import (
 // Dependencies requires that each object that the pods name is equal on both sides, or absent on the
 // destination so that it can be copied, or made there by the generator that makes it on the source.
 func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Midway {
+		return stillThere(ctx, i)
+	}
 	var out []check.Finding
 	for _, d := range i.Plan.Dependencies {
 		from, to, err := i.OnBoth(ctx, d)
@@ -40,6 +43,37 @@ func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, err
 			return nil, err
 		}
 		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// stillThere requires each object that the pods name on the side where the ordinals arrive, if the other side has it: a
+// pod would wait for it, with its ordinal down (S17). Its content is the user's to change meanwhile. The source needs
+// nothing that only the patches of the destination name.
+func stillThere(ctx context.Context, i check.Inspection) (out []check.Finding, err error) {
+	need, to := i.Plan.Dependencies, i.From.Other()
+	if to == plans.Source {
+		need = build.Dependencies(i.Now.Set)
+	}
+	for _, d := range need {
+		there, err := i.Dependency(ctx, to, d)
+		if err != nil {
+			return nil, err
+		}
+		if there != nil || d.Optional {
+			continue
+		}
+		here, err := i.Dependency(ctx, i.From, d)
+		if err != nil {
+			return nil, err
+		}
+		if here == nil && d.Required == "" {
+			continue // the pods run without it
+		}
+		out = append(out, check.Finding{
+			Object: fmt.Sprintf("%s in namespace %s on the %s", d, i.Plan.On(to).Namespace, to), Saw: "it does not exist any more",
+			Want: "what the pods that arrive there need to start", Remedy: fmt.Sprintf("recreate it there, as it is on the %s", i.From),
+		})
 	}
 	return out, nil
 }

@@ -224,6 +224,35 @@ func TestDependenciesAreThereOrCanBeCopied(t *testing.T) {
 	}
 }
 
+// A pod that arrives waits for what was deleted there meanwhile, with its ordinal down (S17).
+func TestNoOrdinalLeavesForASideThatLacksWhatItsPodsName(t *testing.T) {
+	here := []client.Object{secretNamed("s", "canary-1")}
+	issuedHere := []client.Object{secretNamed("s", "canary-1", issued)}
+	plain := "{containers: [{name: web}]}"
+	for name, tt := range map[string]struct {
+		fixture
+		from plans.Side
+		want string
+	}{
+		"a move":                            {fixture{spec: takesSecret, here: here, there: here}, plans.Source, ""},
+		"a move, and it is gone":            {fixture{spec: takesSecret, here: here}, plans.Source, "FAIL ...Secret/s in namespace mall on the destination: it does not exist any more...recreate it there, as it is on the source"},
+		"a move, and another content":       {fixture{spec: takesSecret, here: here, there: []client.Object{secretNamed("s", "canary-2")}}, plans.Source, ""},
+		"a move, and it never was":          {fixture{spec: takesSecret}, plans.Source, ""},
+		"a move, and it is optional":        {fixture{spec: strings.Replace(takesSecret, "name: s", "name: s, optional: true", 1), here: here}, plans.Source, ""},
+		"a move, and it was issued":         {fixture{spec: takesSecret, here: issuedHere}, plans.Source, "FAIL ...Secret/s in namespace mall on the destination: it does not exist any more"},
+		"an abort":                          {fixture{spec: takesSecret, here: here, there: here}, plans.Destination, ""},
+		"an abort, and it is gone":          {fixture{spec: takesSecret, there: here}, plans.Destination, "FAIL ...Secret/s in namespace shop on the source: it does not exist any more...recreate it there, as it is on the destination"},
+		"an abort, and a patch alone named": {fixture{spec: plain, patch: "spec: {template: {spec: {imagePullSecrets: [{name: s}]}}}", there: here}, plans.Destination, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			findingTest{tt.fixture, tt.want}.finds(t, func(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+				i.Midway, i.From = true, tt.from
+				return Dependencies(ctx, i)
+			})
+		})
+	}
+}
+
 func TestAPlanDoesNotCopyWhatIsMadeByNow(t *testing.T) {
 	i, _ := fixture{spec: takesSecret, here: []client.Object{secretNamed("s", "canary", issued)}}.inspected(t)
 	i.Plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "s"}} // as it was when the plan was made

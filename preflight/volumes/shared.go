@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -18,6 +19,9 @@ import (
 // mounted on both sides at once.
 func SharedVolumes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
+	if i.Midway {
+		return madeByHand(ctx, i)
+	}
 	for _, name := range build.SharedClaims(i.Now.Set) {
 		f, err := sharedClaim(ctx, i, name)
 		if err != nil {
@@ -27,6 +31,37 @@ func SharedVolumes(ctx context.Context, i check.Inspection) ([]check.Finding, er
 			one.Object = fmt.Sprintf("claim %s, which the pod template names", name)
 			out = append(out, one)
 		}
+	}
+	return out, nil
+}
+
+// madeByHand requires the claims that the user has made on the side where the ordinals arrive: a pod waits for one that
+// is gone, with its ordinal down. Shrink looks at those that the plan has made (S17). A process needs no right to read
+// these, and one without it learns nothing of them.
+func madeByHand(ctx context.Context, i check.Inspection) (out []check.Finding, err error) {
+	to := i.From.Other()
+	for _, name := range build.SharedClaims(i.Now.Set) {
+		if slices.ContainsFunc(i.Plan.Shared, func(s plans.SharedVolume) bool { return s.Claim == name }) {
+			continue
+		}
+		claim, err := i.Claim(ctx, to, name)
+		saw := ""
+		switch {
+		case apierrors.IsForbidden(err):
+			continue
+		case err != nil:
+			return nil, err
+		case claim == nil:
+			saw = "it does not exist any more"
+		case claim.DeletionTimestamp != nil:
+			saw = "it is being deleted by another writer"
+		default:
+			continue
+		}
+		out = append(out, check.Finding{
+			Object: fmt.Sprintf("claim %s of namespace %s on the %s, which the pod template names", name, i.Plan.On(to).Namespace, to), Saw: saw,
+			Want: "the claim that the pods which arrive there mount", Remedy: "recreate it for its volume",
+		})
 	}
 	return out, nil
 }

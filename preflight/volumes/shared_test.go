@@ -2,7 +2,13 @@ package volumes
 
 import (
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/checktest"
 )
 
@@ -36,6 +42,47 @@ func TestASharedClaimNeedsModesForBothSides(t *testing.T) {
 				Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}, Claim: "accessModes: [" + c.claim + "]", Patch: c.patch,
 				Shared: "spec: {accessModes: [" + c.volume + "], nfs: {server: files, path: /media}}", Spec: c.spec,
 			}.Finds(t, SharedVolumes, c.want...)
+		})
+	}
+}
+
+// A pod that arrives waits for a claim that the user has made there and that somebody has deleted since.
+func TestNoOrdinalLeavesForASideWithoutAClaimMadeByHand(t *testing.T) {
+	const written = "{containers: [{name: web, volumeMounts: [{name: media, mountPath: /m}]}], volumes: [{name: media, persistentVolumeClaim: {claimName: media}}]}"
+	claim := func(namespace string, change ...func(*corev1.PersistentVolumeClaim)) client.Object {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "media"}}
+		for _, change := range change {
+			change(c)
+		}
+		return c
+	}
+	deleted := func(c *corev1.PersistentVolumeClaim) {
+		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"kubernetes.io/pvc-protection"}
+	}
+	for name, c := range map[string]struct {
+		here, there []client.Object
+		from        plans.Side
+		byPlan      bool
+		want        []string
+	}{
+		"a move":                           {nil, []client.Object{claim("mall")}, plans.Source, false, nil},
+		"a move, and it is gone":           {[]client.Object{claim("shop")}, nil, plans.Source, false, []string{"FAIL ...claim media of namespace mall on the destination, which the pod template names: it does not exist any more"}},
+		"a move, and it goes":              {nil, []client.Object{claim("mall", deleted)}, plans.Source, false, []string{"FAIL ...it is being deleted by another writer"}},
+		"a move, and the plan has made it": {nil, nil, plans.Source, true, nil},
+		"an abort":                         {[]client.Object{claim("shop")}, nil, plans.Destination, false, nil},
+		"an abort, and it is gone":         {nil, []client.Object{claim("mall")}, plans.Destination, false, []string{"FAIL ...claim media of namespace shop on the source"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Here: c.here, There: c.there, Spec: written}.Inspected(t)
+			i.Midway, i.From, i.Plan.Shared = true, c.from, nil
+			if c.byPlan {
+				i.Plan.Shared = []plans.SharedVolume{{Claim: "media"}}
+			}
+			found, err := SharedVolumes(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
 		})
 	}
 }

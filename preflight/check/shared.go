@@ -1,4 +1,4 @@
-package storage
+package check
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // Shared finds the volumes behind the claims that the pod template itself names. It skips a claim that
@@ -38,7 +39,7 @@ func Shared(ctx context.Context, w clusters.Pair, set *appsv1.StatefulSet) ([]pl
 		if err != nil {
 			return nil, fmt.Errorf("reading volume %s: %w", here.Spec.VolumeName, err)
 		}
-		out = append(out, plans.SharedVolume{Claim: name, Volume: pv.Name, Handle: HandleFor(w.Plan, &pv)})
+		out = append(out, plans.SharedVolume{Claim: name, Volume: pv.Name, Handle: storage.HandleFor(w.Plan, &pv)})
 	}
 	return out, nil
 }
