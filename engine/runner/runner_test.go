@@ -184,7 +184,8 @@ func TestARunEndsWithItsLease(t *testing.T) {
 					}.Run(ctx, plans.Command{Direction: plans.Move})
 					over <- err
 				}()
-				<-time.After(time.Minute)
+				<-time.After(time.Minute + time.Millisecond) // between two renewals
+				synctest.Wait()
 				var have coordinationv1.Lease
 				if err := home.Get(ctx, client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &have); err != nil {
 					t.Fatal(err)
