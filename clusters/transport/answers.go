@@ -27,6 +27,11 @@ const (
 	MaxAnswerBytes = 32 << 20
 	// maxErrorBytes limits the Status of a refused request.
 	maxErrorBytes = 1 << 20
+	// retryAfter is the header with the seconds after which a server wants to be asked again. The client waits for as
+	// long, up to ten times, and says nothing. A server that wants more than maxRetryAfter has refused the request: it
+	// is reported, and tried again with the pauses of its caller (L3).
+	retryAfter    = "Retry-After"
+	maxRetryAfter = 2
 )
 
 // Upgrader is a transport for commands in pods. It makes a new connection for every command and does not use
@@ -76,10 +81,14 @@ func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, unquoted(r, err)
 	}
 	code := answer.StatusCode
+	if wanted, err := strconv.Atoi(answer.Header.Get(retryAfter)); err == nil && wanted > maxRetryAfter {
+		answer.Header.Del(retryAfter)
+	}
 	switch {
 	case code == http.StatusSwitchingProtocols:
 		return answer, nil
 	case toPod.MatchString(r.URL.EscapedPath()):
+		answer.Header.Del(retryAfter) // what an application answers is the answer
 		answer.Header.Del("Location") // without it http.Client follows no redirect
 		return answer, nil
 	case code >= 300 && code < 400:

@@ -1,0 +1,70 @@
+package transport_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
+)
+
+// A server that wants to be asked again in an hour does not stop a process for an hour: the refusal is reported, and its
+// caller tries again. A second is waited for, as always.
+func TestAServerThatWantsALongPauseHasRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    int
+		after   string
+		refused bool
+	}{
+		"too many requests, for an hour": {http.StatusTooManyRequests, "3600", true},
+		"it is away, for a minute":       {http.StatusServiceUnavailable, "60", true},
+		"too many requests, for now":     {http.StatusTooManyRequests, "1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if asked++; asked == 1 {
+					w.Header().Set("Retry-After", c.after)
+					w.WriteHeader(c.code)
+					_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonTooManyRequests, Code: int32(c.code)})
+					return
+				}
+				_ = json.NewEncoder(w).Encode(corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
+			}))
+			t.Cleanup(s.Close)
+			on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL}))
+			began := time.Now() //nolint:forbidigo // the client waits by the clock
+			_, err := on.CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{})
+			if took := time.Since(began); apierrors.IsTooManyRequests(err) != c.refused || !c.refused && (err != nil || asked != 2) || took > 20*time.Second { //nolint:forbidigo // as above
+				t.Errorf("%v after %s and %d requests; expected a refusal: %t", err, took, asked, c.refused)
+			}
+		})
+	}
+}
+
+// What an application answers to a gate is its answer, whenever it wants to be asked again.
+func TestThePauseOfAnApplicationIsNotWaitedFor(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "not yet", http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL}))
+	_, err := on.CoreV1().Pods("shop").ProxyGet("http", "web-0", "8080", "/ready", nil).DoRaw(t.Context())
+	if asked != 1 || err == nil || !strings.Contains(err.Error(), "not yet") && !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
