@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,35 @@ func TestAServerThatWantsALongPauseHasRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silent accepts requests, and answers none.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A request that is accepted and never answered, such as by a proxy that has lost it, is given up. A watch is not.
+func TestARequestThatIsNeverAnsweredIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for query, given := range map[string]string{"": "east has not answered for 2m0s", "?watch=true": "context deadline exceeded"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://east/api/v1/pods"+query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := transport.Bounded(silent{}).RoundTrip(r)
+			if err == nil {
+				t.Fatal(answer.Status, answer.Body.Close())
+			}
+			if !strings.Contains(err.Error(), given) || (ctx.Err() == nil) != (query == "") {
+				t.Errorf("%q ends with %v", query, err)
+			}
+		}
+	})
 }
 
 // What an application answers to a gate is its answer, whenever it wants to be asked again.
