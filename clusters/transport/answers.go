@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,14 @@ const (
 	MaxAnswerBytes = 32 << 20
 	// maxErrorBytes limits the Status of a refused request.
 	maxErrorBytes = 1 << 20
+	// maxAnswerTime limits one response that is no stream. An API server gives a request up after a minute; what does not
+	// answer for longer is something between, and the request would keep its plan for ever.
+	maxAnswerTime = 2 * time.Minute
+	// retryAfter is the header with the seconds after which a server wants to be asked again. The client waits for as
+	// long, up to ten times, and says nothing. A server that wants more than maxRetryAfter has refused the request: it
+	// is reported, and tried again with the pauses of its caller (L3).
+	retryAfter    = "Retry-After"
+	maxRetryAfter = 2
 )
 
 // Upgrader is a transport for commands in pods. It makes a new connection for every command and does not use
@@ -71,15 +81,50 @@ var toPod = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods/[^/]+/proxy(/|$)`)
 
 // RoundTrip implements http.RoundTripper.
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.upgrades || watches(r) {
+		return c.judged(r)
+	}
+	late := fmt.Errorf("%s has not answered for %s", r.URL.Host, maxAnswerTime)
+	ctx, end := context.WithTimeoutCause(r.Context(), maxAnswerTime, late)
+	answer, err := c.judged(r.WithContext(ctx))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), late) {
+			err = late
+		}
+		end()
+		return nil, err
+	}
+	answer.Body = &ending{answer.Body, end}
+	return answer, nil
+}
+
+// ending is the body of a response whose time is limited.
+type ending struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (e *ending) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}
+
+// judged returns the response if a program may read it.
+func (c careful) judged(r *http.Request) (*http.Response, error) {
 	answer, err := c.next.RoundTrip(r)
 	if err != nil {
 		return nil, unquoted(r, err)
 	}
 	code := answer.StatusCode
+	if wanted, err := strconv.Atoi(answer.Header.Get(retryAfter)); err == nil && wanted > maxRetryAfter {
+		answer.Header.Del(retryAfter)
+	}
 	switch {
 	case code == http.StatusSwitchingProtocols:
 		return answer, nil
 	case toPod.MatchString(r.URL.EscapedPath()):
+		answer.Header.Del(retryAfter) // what an application answers is the answer
 		answer.Header.Del("Location") // without it http.Client follows no redirect
 		return answer, nil
 	case code >= 300 && code < 400:

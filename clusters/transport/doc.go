@@ -1,3 +1,3 @@
 // Package transport limits what the answers of an API server can do to the program that reads them: no redirects, no
-// endless bodies, and no quotes of texts that no API server writes.
+// endless bodies, no pauses of an hour, and no quotes of texts that no API server writes.
 package transport

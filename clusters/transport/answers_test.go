@@ -1,0 +1,102 @@
+package transport_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
+)
+
+// A server that wants to be asked again in an hour does not stop a process for an hour: the refusal is reported, and its
+// caller tries again. A second is waited for, as always.
+func TestAServerThatWantsALongPauseHasRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    int
+		after   string
+		refused bool
+	}{
+		"too many requests, for an hour": {http.StatusTooManyRequests, "3600", true},
+		"it is away, for a minute":       {http.StatusServiceUnavailable, "60", true},
+		"too many requests, for now":     {http.StatusTooManyRequests, "1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if asked++; asked == 1 {
+					w.Header().Set("Retry-After", c.after)
+					w.WriteHeader(c.code)
+					_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonTooManyRequests, Code: int32(c.code)})
+					return
+				}
+				_ = json.NewEncoder(w).Encode(corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
+			}))
+			t.Cleanup(s.Close)
+			on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL}))
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err := on.CoreV1().Namespaces().Get(ctx, "shop", metav1.GetOptions{})
+			if apierrors.IsTooManyRequests(err) != c.refused || !c.refused && (err != nil || asked != 2) || ctx.Err() != nil {
+				t.Errorf("%v after %d requests; expected a refusal: %t", err, asked, c.refused)
+			}
+		})
+	}
+}
+
+// silent accepts requests, and answers none.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A request that is accepted and never answered, such as by a proxy that has lost it, is given up. A watch is not.
+func TestARequestThatIsNeverAnsweredIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for query, given := range map[string]string{"": "east has not answered for 2m0s", "?watch=true": "context deadline exceeded"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://east/api/v1/pods"+query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := transport.Bounded(silent{}).RoundTrip(r)
+			if err == nil {
+				t.Fatal(answer.Status, answer.Body.Close())
+			}
+			if !strings.Contains(err.Error(), given) || (ctx.Err() == nil) != (query == "") {
+				t.Errorf("%q ends with %v", query, err)
+			}
+		}
+	})
+}
+
+// What an application answers to a gate is its answer, whenever it wants to be asked again.
+func TestThePauseOfAnApplicationIsNotWaitedFor(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "not yet", http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL}))
+	_, err := on.CoreV1().Pods("shop").ProxyGet("http", "web-0", "8080", "/ready", nil).DoRaw(t.Context())
+	if asked != 1 || err == nil || !strings.Contains(err.Error(), "not yet") && !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
