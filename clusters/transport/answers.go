@@ -29,8 +29,9 @@ const (
 	MaxAnswerBytes = 32 << 20
 	// maxErrorBytes limits the Status of a refused request.
 	maxErrorBytes = 1 << 20
-	// maxAnswerTime limits one response that is no stream. An API server gives a request up after a minute; what does not
-	// answer for longer is something between, and the request would keep its plan for ever.
+	// maxAnswerTime limits one response, the beginning of a watch, and how long a watch goes on beyond its time. An API
+	// server gives a request up after a minute; what does not answer for longer is something between, and the request
+	// would keep its plan for ever.
 	maxAnswerTime = 2 * time.Minute
 	// retryAfter is the header with the seconds after which a server wants to be asked again. The client waits for as
 	// long, up to ten times, and says nothing. A server that wants more than maxRetryAfter has refused the request: it
@@ -81,27 +82,34 @@ var toPod = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods/[^/]+/proxy(/|$)`)
 
 // RoundTrip implements http.RoundTripper.
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.upgrades || watches(r) {
+	if c.upgrades {
 		return c.judged(r)
 	}
 	late := fmt.Errorf("%s has not answered for %s", r.URL.Host, maxAnswerTime)
-	ctx, end := context.WithTimeoutCause(r.Context(), maxAnswerTime, late)
+	ctx, end := context.WithCancelCause(r.Context())
+	limit := time.AfterFunc(maxAnswerTime, func() { end(late) })
 	answer, err := c.judged(r.WithContext(ctx))
 	if err != nil {
 		if errors.Is(context.Cause(ctx), late) {
 			err = late
 		}
-		end()
+		limit.Stop()
+		end(nil)
 		return nil, err
 	}
-	answer.Body = &ending{answer.Body, end}
+	if watches(r) && limit.Stop() {
+		if lasts, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil && lasts > 0 {
+			limit.Reset(time.Duration(lasts)*time.Second + maxAnswerTime)
+		}
+	}
+	answer.Body = &ending{answer.Body, func() { limit.Stop(); end(nil) }}
 	return answer, nil
 }
 
 // ending is the body of a response whose time is limited.
 type ending struct {
 	io.ReadCloser
-	end context.CancelFunc
+	end func()
 }
 
 // Close implements io.Closer.

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -56,33 +57,59 @@ func TestAServerThatWantsALongPauseHasRefused(t *testing.T) {
 	}
 }
 
-// silent accepts requests, and answers none.
-type silent struct{}
+// silent accepts requests and answers none, or begins an answer and goes on with none.
+type silent struct{ begins bool }
 
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.begins {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(never{r.Context()})}, nil
+	}
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-// A request that is accepted and never answered, such as by a proxy that has lost it, is given up. A watch is not.
+type never struct{ ctx context.Context } //nolint:containedctx // it is that of the request
+
+func (n never) Read([]byte) (int, error) {
+	<-n.ctx.Done()
+	return 0, n.ctx.Err()
+}
+
+// A request that is accepted and never answered, such as by a proxy that has lost it, is given up. A watch that is silent
+// is given up some time after its server should have ended it.
 func TestARequestThatIsNeverAnsweredIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for query, given := range map[string]string{"": "east has not answered for 2m0s", "?watch=true": "context deadline exceeded"} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://east/api/v1/pods"+query, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := transport.Bounded(silent{}).RoundTrip(r)
-			if err == nil {
-				t.Fatal(answer.Status, answer.Body.Close())
-			}
-			if !strings.Contains(err.Error(), given) || (ctx.Err() == nil) != (query == "") {
-				t.Errorf("%q ends with %v", query, err)
-			}
-		}
-	})
+	for name, c := range map[string]struct {
+		query  string
+		begins bool
+		after  time.Duration
+		why    string
+	}{
+		"no answer":              {"", false, 2 * time.Minute, "east has not answered for 2m0s"},
+		"half an answer":         {"", true, 2 * time.Minute, "context canceled"},
+		"a watch without answer": {"?watch=true&timeoutSeconds=300", false, 2 * time.Minute, "east has not answered for 2m0s"},
+		"a silent watch":         {"?watch=true&timeoutSeconds=300", true, 7 * time.Minute, "context canceled"},
+		"a watch without an end": {"?watch=true", true, time.Hour, "context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://east/api/v1/pods"+c.query, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now() //nolint:forbidigo // that of the bubble
+				answer, err := transport.Bounded(silent{c.begins}).RoundTrip(r)
+				if err == nil {
+					_, err = io.ReadAll(answer.Body)
+					_ = answer.Body.Close()
+				}
+				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), c.why) || took != c.after { //nolint:forbidigo // as above
+					t.Errorf("it ends after %s with %v", took, err)
+				}
+			})
+		})
+	}
 }
 
 // What an application answers to a gate is its answer, whenever it wants to be asked again.

@@ -27,12 +27,12 @@ func (a *app) forget(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	j, _, err := t.Store.Journal(ctx, t.Plan)
+	j, err := t.Store.JournalOrNew(ctx, t.Plan)
 	if err != nil {
 		return err
 	}
 	if !j.Ended() {
-		return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", name, t.Command("finalize"), t.Command("abort"))
+		return t.NotEnded(j)
 	}
 	if err := a.agree(fmt.Sprintf("Delete the record of plan %s (%s)? No other record shows what was moved, and when.", name, j.Outcome)); err != nil {
 		return err

@@ -65,6 +65,16 @@ func (r *Flags) elsewhere(t *Target) *Target {
 	return &there
 }
 
+// NotEnded returns why the record of a plan must stay, or how that of a plan is deleted which no orchestrator has begun:
+// its abort would need the consent that the plan may lack.
+func (t *Target) NotEnded(j *journal.Journal) error {
+	if j.Detached && j.Untouched() {
+		return fmt.Errorf("plan %s was never begun, and has no end: `%s delete --ignore-not-found statefulsetmigration/%s configmap/%s` takes it back, and the orchestrator deletes what is left",
+			t.Plan.Name, t.Home.Kubectl(t.Home.Namespace), t.Plan.Name, records.RecordName(t.Plan.Name))
+	}
+	return fmt.Errorf("plan %s has not ended: everything else depends on its record; first run %s or %s", t.Plan.Name, t.Command("finalize"), t.Command("abort"))
+}
+
 // HandBack lets a rebuilt journal say that an orchestrator carries the plan out: the user says so, or the object that
 // approves the plan is there. What that object declares counts as observed.
 func (t *Target) HandBack(ctx context.Context, j *journal.Journal, detached bool) error {

@@ -2,6 +2,7 @@ package reach
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,6 +78,26 @@ func TestARebuiltJournalIsOfWhomThePlanWas(t *testing.T) {
 		}
 		if observed := j.Observed.Paused && j.Observed.Direction == plans.Abort; j.Detached != c.want || observed != (c.want && c.approved != "") {
 			t.Errorf("%s: detached %t, observed %+v", name, j.Detached, j.Observed)
+		}
+	}
+}
+
+// A plan that was handed over and never begun has nothing to abort: the command that takes it back is named.
+func TestAPlanThatWasNeverBegunIsTakenBack(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	at := &Target{Plan: p, Home: &End{Namespace: "stsmigrate", Flags: " --context west"}, Flags: " -n stsmigrate --context west"}
+	for name, c := range map[string]struct {
+		change func(*journal.Journal)
+		want   string
+	}{
+		"never begun":      {func(j *journal.Journal) { j.Detached = true }, "kubectl --context west -n stsmigrate delete --ignore-not-found statefulsetmigration/web configmap/stsmigrate-web`"},
+		"under way":        {func(j *journal.Journal) { j.Detached, j.Epoch = true, 1 }, "first run `stsmigrate finalize web -n stsmigrate --context west` or `stsmigrate abort web"},
+		"that of commands": {func(*journal.Journal) {}, "first run `stsmigrate finalize web"},
+	} {
+		j := journal.New(p)
+		c.change(j)
+		if err := at.NotEnded(j); !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
 		}
 	}
 }
