@@ -233,7 +233,7 @@ func protectableThere(ctx context.Context, i check.Inspection) ([]check.Finding,
 }
 
 // samples is how many volumes are read to find one that no plan protects.
-const samples = 20
+const samples = 200
 
 // protect sends the write that protects a volume as a dry run.
 func protect(ctx context.Context, i check.Inspection, side plans.Side, pv *corev1.PersistentVolume) error {
