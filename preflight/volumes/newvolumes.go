@@ -222,7 +222,7 @@ func protectableThere(ctx context.Context, i check.Inspection) ([]check.Finding,
 			continue
 		}
 		err := protect(ctx, i, plans.Destination, pv)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), access.ProtectedVolumesPolicy) {
+		if err == nil || !strings.Contains(err.Error(), access.ProtectedVolumesPolicy) {
 			return nil, nil //nolint:nilerr // it is about that volume
 		}
 		return refused(check.Finding{

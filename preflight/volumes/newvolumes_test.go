@@ -2,7 +2,6 @@ package volumes
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -169,7 +168,7 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 			}
 			i.On[plans.Destination] = interceptor.NewClient(there, interceptor.Funcs{
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "pv-other", errors.New("ValidatingAdmissionPolicy '"+c.by+"' denied request"))
+					return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: "ValidatingAdmissionPolicy '" + c.by + "' denied request"}}
 				},
 				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil },
 			})
