@@ -200,9 +200,20 @@ func protectable(ctx context.Context, i check.Inspection, names []string) ([]che
 		return nil, nil // the user lacks the right itself, which the check of the permissions reports
 	}
 	if out, err := refused(f, err); err != nil || len(out) > 0 || i.Plan.OneCluster() {
-		return out, err
+		return ofDraft(i, out), err
 	}
-	return protectableThere(ctx, i)
+	out, err := protectableThere(ctx, i)
+	return ofDraft(i, out), err
+}
+
+// ofDraft makes what is about the user a warning, as long as it may be an orchestrator that carries the plan out.
+func ofDraft(i check.Inspection, found []check.Finding) []check.Finding {
+	for k := range found {
+		if i.Draft {
+			found[k].Level, found[k].Want = check.Warn, found[k].Want+", if you carry the plan out yourself"
+		}
+	}
+	return found
 }
 
 // protectableThere tries it with some volume of the destination's cluster: those of the plan are not there yet, and could
