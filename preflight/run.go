@@ -21,7 +21,7 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 	r := &Report{APIVersion: plans.APIVersion, Kind: "CheckReport", Plan: p.Name, Source: p.Source, Destination: p.Destination}
 	on = on.Listed(p)
 	i := check.Inspect(p, on)
-	i.Taken, i.Caller = j != nil && j.Epoch > 0, by
+	i.Taken, i.Draft, i.Caller = j != nil && j.Epoch > 0, j == nil, by
 	access, others := accessChecks(), lookingChecks()
 	var err error
 	if r.Checks, err = results(ctx, i, access); err != nil {

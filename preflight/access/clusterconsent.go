@@ -25,6 +25,10 @@ const VolumesMap = "stsmigrate-volumes"
 // NewVolumesPolicy is the name of that policy and of its binding.
 const NewVolumesPolicy = "stsmigrate-new-volumes"
 
+// ProtectedVolumesPolicy is the name of the admission policy that lets only who carries plans out change the volumes that
+// a plan protects.
+const ProtectedVolumesPolicy = "stsmigrate-protected-volumes"
+
 // largestMap is how many bytes a ConfigMap holds.
 const largestMap = 1 << 20
 

@@ -194,16 +194,65 @@ func protectable(ctx context.Context, i check.Inspection, names []string) ([]che
 	if _, held := plans.Stamped(pv); held {
 		return nil, nil
 	}
+	f := check.Finding{Object: fmt.Sprintf("volume %s on the %s (%s)", pv.Name, plans.Source, i.Plan.Source.Context), Want: "permission to protect it", Remedy: nameMovers}
+	err = protect(ctx, i, plans.Source, pv)
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource") {
+		return nil, nil // the user lacks the right itself, which the check of the permissions reports
+	}
+	if out, err := refused(f, err); err != nil || len(out) > 0 || i.Plan.OneCluster() {
+		return ofDraft(i, out), err
+	}
+	out, err := protectableThere(ctx, i)
+	return ofDraft(i, out), err
+}
+
+// ofDraft makes what is about the user a warning, as long as it may be an orchestrator that carries the plan out.
+func ofDraft(i check.Inspection, found []check.Finding) []check.Finding {
+	for k := range found {
+		if i.Draft {
+			found[k].Level, found[k].Want = check.Warn, found[k].Want+", if you carry the plan out yourself"
+		}
+	}
+	return found
+}
+
+// protectableThere tries it with some volume of the destination's cluster: those of the plan are not there yet, and could
+// neither be given back nor settled. The policy of stsmigrate looks at who writes its marks, on every volume. What others
+// refuse about that volume says nothing about those of the plan.
+func protectableThere(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if _, gone := i.On[plans.Destination].(clusters.Gone); gone {
+		return nil, nil
+	}
+	var some corev1.PersistentVolumeList
+	if err := i.On[plans.Destination].List(ctx, &some, client.Limit(samples)); err != nil {
+		return nil, ignoreForbidden(err)
+	}
+	for k := range some.Items {
+		pv := &some.Items[k]
+		if _, held := plans.Stamped(pv); held || pv.DeletionTimestamp != nil {
+			continue
+		}
+		err := protect(ctx, i, plans.Destination, pv)
+		if err == nil || !strings.Contains(err.Error(), access.ProtectedVolumesPolicy) {
+			return nil, nil //nolint:nilerr // it is about that volume
+		}
+		return refused(check.Finding{
+			Object: fmt.Sprintf("volumes on the %s (%s)", plans.Destination, i.Plan.Destination.Context), Want: "permission to change those that the plan protects there", Remedy: nameMovers,
+		}, err)
+	}
+	return nil, nil
+}
+
+// samples is how many volumes are read to find one that no plan protects.
+const samples = 200
+
+// protect sends the write that protects a volume as a dry run.
+func protect(ctx context.Context, i check.Inspection, side plans.Side, pv *corev1.PersistentVolume) error {
 	next := pv.DeepCopy()
 	plans.Stamp{Plan: i.Plan.ID, Epoch: 1, Seq: 1}.Put(next)
 	next.Annotations[plans.PolicyAnnotation] = string(pv.Spec.PersistentVolumeReclaimPolicy)
 	next.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	f := check.Finding{Object: fmt.Sprintf("volume %s on the %s (%s)", pv.Name, plans.Source, i.Plan.Source.Context), Want: "permission to protect it", Remedy: nameMovers}
-	err = writes.Change(ctx, i.On[plans.Source], pv, next, client.DryRunAll)
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource") {
-		return nil, nil // the user lacks the right itself, which the check of the permissions reports
-	}
-	return refused(f, err)
+	return writes.Change(ctx, i.On[side], pv, next, client.DryRunAll)
 }
 
 // refused returns the finding of a dry run, if the API server has refused it.

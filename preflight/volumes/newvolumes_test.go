@@ -140,6 +140,49 @@ func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 	}
 }
 
+// The volumes of the destination are not there before the first write: its policy is tried with some other one.
+func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
+	other := func(change ...func(*corev1.PersistentVolume)) client.Object {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-other"}}
+		for _, change := range change {
+			change(pv)
+		}
+		return pv
+	}
+	held := func(pv *corev1.PersistentVolume) { plans.Stamp{Plan: "other", Epoch: 1, Seq: 7}.Put(pv) }
+	for name, c := range map[string]struct {
+		there []client.Object
+		by    string
+		want  []string
+	}{
+		"an orchestrator may carry out a draft":  {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"WARN ...permission to change those that the plan protects there, if you carry the plan out yourself...policies.movers"}},
+		"the user is none who carries plans out": {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"FAIL ...volumes on the destination (west)...stsmigrate-protected-volumes...permission to change those that the plan protects there...policies.movers"}},
+		"another policy is about that volume":    {[]client.Object{other()}, "keep-pv-other", nil},
+		"that volume is of another plan":         {[]client.Object{other(held)}, access.ProtectedVolumesPolicy, nil},
+		"there is no volume":                     {nil, access.ProtectedVolumesPolicy, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := checktest.Estate{Volumes: []string{onADisk}, There: c.there}.Inspected(t)
+			i.Draft = strings.Contains(name, "draft")
+			there, ok := i.On[plans.Destination].(client.WithWatch)
+			if !ok {
+				t.Fatalf("%T", i.On[plans.Destination])
+			}
+			i.On[plans.Destination] = interceptor.NewClient(there, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: "ValidatingAdmissionPolicy '" + c.by + "' denied request"}}
+				},
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil },
+			})
+			found, err := Accepted(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checktest.ExpectFindings(t, found, c.want...)
+		})
+	}
+}
+
 func TestAnOrchestratorIsToldWhatLimitsItInACluster(t *testing.T) {
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: access.NewVolumesPolicy}}
 	agreed := func(facts string) *corev1.ConfigMap {
