@@ -142,28 +142,34 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	case is(job, batchv1.JobFailed) != nil:
 		c := is(job, batchv1.JobFailed)
 		return k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", name, where, c.Reason, shorten(c.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, name)), nil
-	case left <= 0 && job.DeletionTimestamp != nil:
-		return k.held(t, going(job, where), fmt.Sprintf("waited %s", limit)), nil
-	case job.DeletionTimestamp != nil:
-		s := plans.Wait(reasons.GateNotPassed, going(job, where))
-		s.Again = left
-		return s, nil
 	}
-	a.ran = true
-	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+	a.ran = a.ran || job.DeletionTimestamp == nil
+	if startable(job) {
 		next := job.DeepCopy()
 		next.Spec.Suspend = new(bool)
 		m.Stamp.Put(next)
 		return plans.Write(fmt.Sprintf("%s: start Job %s", side, name), plans.Undo{},
 			func(ctx context.Context) error { return writes.Change(ctx, k.on[side], job, next) }), nil
 	}
-	state := fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", name, where, job.Status.Active, job.Status.Failed)
 	if left <= 0 {
-		return k.held(t, state, fmt.Sprintf("waited %s", limit)), nil
+		return k.held(t, stateOf(job, where), fmt.Sprintf("waited %s", limit)), nil
 	}
-	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), state, t.Timeout.Duration))
+	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), stateOf(job, where), t.Timeout.Duration))
 	s.Again = left
 	return s, nil
+}
+
+// startable reports whether a Job waits for the write that starts it.
+func startable(job *batchv1.Job) bool {
+	return job.DeletionTimestamp == nil && job.Spec.Suspend != nil && *job.Spec.Suspend
+}
+
+// stateOf describes a Job that has not ended.
+func stateOf(job *batchv1.Job, where plans.Ref) string {
+	if job.DeletionTimestamp != nil {
+		return going(job, where)
+	}
+	return fmt.Sprintf("Job %s of %s has %d active and %d failed pod(s)", job.Name, where, job.Status.Active, job.Status.Failed)
 }
 
 // build returns the Job of a turn. The variables come first in the environment, so that Kubernetes itself

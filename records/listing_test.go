@@ -15,6 +15,30 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
+// bare deletes the journal of a plan.
+func bare(t *testing.T, c client.Client, s *Store) *Store {
+	t.Helper()
+	if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap())}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// approved creates the object that approves a plan.
+func approved(t *testing.T, c client.Client, s *Store, status map[string]any) *Store {
+	t.Helper()
+	p, err := s.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewDeclared(s.name.Namespace, s.name.Name)
+	o.Object["spec"], o.Object["status"] = map[string]any{"approvedHash": p.Hash, "source": map[string]any{"namespace": p.Source.Namespace, "name": p.Source.Name}}, status
+	if err := c.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // A plan is listed in the namespace that stores it, which for a detached plan is not its destination. A
 // plan that cannot be read is listed beside the others, with the reason. A plan that an orchestrator has not begun
 // has no journal yet, and one that it has begun has lost it.
@@ -56,28 +80,10 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 	edit(keep("stsmigrate", "begun-by-a-newer").journalMap(), newer(journalKey))
 	edit(keep("stsmigrate", "broken").planMap(), func(cm *corev1.ConfigMap) { cm.Data[planKey] = "{" })
 	edit(keep("mall", "emptied").planMap(), func(cm *corev1.ConfigMap) { cm.Data = nil })
-	bare := func(s *Store) *Store {
-		if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: s.meta(s.journalMap())}); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	declare := func(s *Store, status map[string]any) *Store {
-		p, err := s.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := NewDeclared(s.name.Namespace, s.name.Name)
-		o.Object["spec"], o.Object["status"] = map[string]any{"approvedHash": p.Hash, "source": map[string]any{"namespace": p.Source.Namespace, "name": p.Source.Name}}, status
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	bare(keep("mall", "bare"))
-	declare(bare(keep("stsmigrate", "to-be-approved")), nil)
-	declare(bare(keep("stsmigrate", "finalized")), map[string]any{"state": string(plans.Finalized)})
-	edit(declare(bare(keep("stsmigrate", "lost")), nil).planMap(), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{UnderWay} })
+	bare(t, c, keep("mall", "bare"))
+	approved(t, c, bare(t, c, keep("stsmigrate", "to-be-approved")), nil)
+	approved(t, c, bare(t, c, keep("stsmigrate", "finalized")), map[string]any{"state": string(plans.Finalized)})
+	edit(approved(t, c, bare(t, c, keep("stsmigrate", "lost")), nil).planMap(), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{UnderWay} })
 	noon := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 	want := map[string]string{ // the state, and a part of the reason
 		"mall/local": "Planned", "stsmigrate/detached": "Planned",

@@ -104,7 +104,7 @@ func TestARequestThatIsNeverAnsweredIsGivenUp(t *testing.T) {
 					_, err = io.ReadAll(answer.Body)
 					_ = answer.Body.Close()
 				}
-				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), c.why) || took != c.after { //nolint:forbidigo // as above
+				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), c.why) || took != c.after {
 					t.Errorf("it ends after %s with %v", took, err)
 				}
 			})
@@ -115,7 +115,7 @@ func TestARequestThatIsNeverAnsweredIsGivenUp(t *testing.T) {
 // What an application answers to a gate is its answer, whenever it wants to be asked again.
 func TestThePauseOfAnApplicationIsNotWaitedFor(t *testing.T) {
 	asked := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "not yet", http.StatusServiceUnavailable)

@@ -234,7 +234,7 @@ func protectableThere(ctx context.Context, i check.Inspection) ([]check.Finding,
 		}
 		err := protect(ctx, i, plans.Destination, pv)
 		if err == nil || !strings.Contains(err.Error(), access.ProtectedVolumesPolicy) {
-			return nil, nil //nolint:nilerr // it is about that volume
+			return nil, nil // it is about that volume
 		}
 		return refused(check.Finding{
 			Object: fmt.Sprintf("volumes on the %s (%s)", plans.Destination, i.Plan.Destination.Context), Want: "permission to change those that the plan protects there", Remedy: nameMovers,

@@ -124,7 +124,7 @@ func TestVolumePoliciesAreFoundBeforeTheFlight(t *testing.T) {
 			}
 			i.Midway = c.midway
 			if c.orchestrated {
-				i.Orchestrated = time.Now
+				i.Orchestrated = func() time.Time { return time.Time{} }
 			}
 			var sent []string
 			refusing(t, i, c.refuses, &sent)
