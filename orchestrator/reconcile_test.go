@@ -205,6 +205,43 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 	}
 }
 
+// A cluster that cannot be reached, or is another one, may have the wrong Secret: when that is corrected, the plan does not
+// wait for the end of its pause, with an ordinal down perhaps.
+func TestACorrectedSecretIsTriedAtOnce(t *testing.T) {
+	h, p := fixture(t)
+	h.Fleet = fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Loopback: true, Limits: fleet.Limits{QPS: 100, Burst: 100}})
+	holds := func(port int) *corev1.Secret {
+		kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: east\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:%d'}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: east, context: {cluster: c, user: u}}]\n", port)
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}},
+			Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
+		}
+	}
+	if err := h.Learn(holds(1)); err != nil {
+		t.Fatal(err)
+	}
+	h.tries[p.Name] = &tries{} // its turn has come
+	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	h.all.Wait()
+	<-h.news // the end of the run
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
+		t.Errorf("it is tried again at once: %+v, %v", r, err)
+	}
+	if err := h.Learn(holds(2)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-h.news:
+	default:
+		t.Error("nobody was woken by a Secret that was corrected")
+	}
+	if h.tries[p.Name] != nil {
+		t.Errorf("it waits: %+v", h.tries[p.Name])
+	}
+}
+
 // A request ends the run for a different request. A process that ends begins nothing.
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := fixture(t)

@@ -163,6 +163,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	ends, err := r.ends(connecting)
 	if err != nil {
+		r.orchestrator.lock.Lock()
+		r.orchestrator.lost[r.plan.Name] = true // a Secret may hold the wrong cluster, too
+		r.orchestrator.lock.Unlock()
 		return r.waits(ctx, err)
 	}
 	c := r.process(ctx, ends)
@@ -312,9 +315,6 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 		}
 		c, err := r.orchestrator.Fleet.Find(ref.Context, ref.Cluster)
 		if err != nil {
-			r.orchestrator.lock.Lock()
-			r.orchestrator.lost[r.plan.Name] = true
-			r.orchestrator.lock.Unlock()
 			return nil, fmt.Errorf("%s: %w", side, err)
 		}
 		go func() {
