@@ -26,8 +26,8 @@ type Inspection struct {
 	// Midway reports whether the plan is in progress. From is the side that the ordinals leave.
 	Midway bool
 	From   plans.Side
-	// Taken reports whether a process of this plan has stamped the sets already. Draft reports whether it is open who
-	// will carry the plan out: the user who makes it, or an orchestrator.
+	// Taken reports whether a process of this plan has stamped the sets already. Draft reports whether it is open
+	// who will carry the plan out: the user who makes it, or an orchestrator.
 	Taken, Draft bool
 	Caller
 	memo *memo

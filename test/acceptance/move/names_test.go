@@ -27,7 +27,7 @@ func TestEveryPodIsFoundUnderBothItsNames(t *testing.T) {
 		s.found(s.source, s.destination) // one pod has moved
 
 		keeper := start(t, s.args("names", "-w")...)
-		keeper.until("answered on both sides")
+		keeper.until("keeps both names on both sides")
 		for pod, on := range map[string]*end{"web-0": s.source, "web-2": s.destination} {
 			s.restarted(on, pod)
 			s.found(s.source, s.destination)
@@ -55,7 +55,7 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 		s.found(s.source, s.destination)
 
 		keeper := start(t, s.args("names", "-w")...)
-		keeper.until("answered on both sides")
+		keeper.until("keeps both names on both sides")
 		s.restarted(s.destination, "web-1")
 		s.found(s.source, s.destination)
 		run(t, s.args("names", "--remove", "--yes")...).expect(t, failed, "are kept by", "end that command with Ctrl-C first")
@@ -68,7 +68,7 @@ func TestNamesOutliveTheSourceOnRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			keeper := start(t, "names", "web", "-w", "--source-gone", string(system.UID), "-n", s.destination.namespace, "--kubeconfig", s.destination.cluster.Kubeconfig)
-			keeper.until("answered on both sides")
+			keeper.until("keeps both names on both sides")
 			s.restarted(s.destination, "web-1")
 			s.found(s.destination)
 			keeper.signal(syscall.SIGINT)
