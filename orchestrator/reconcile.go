@@ -425,10 +425,11 @@ func (h *Orchestrator) elsewhere(name string, j *journal.Journal) {
 	}
 }
 
-// failed delays the next try of a plan that could not be begun or continued, longer after every failure.
+// failed delays the next try of a plan that could not be begun or continued, longer after every failure, up to the ten
+// seconds of L3: an ordinal may be in flight.
 func (h *Orchestrator) failed(name string) {
 	t := h.triesOf(name)
-	t.after = h.Now().Add(min(time.Second<<min(t.failures, 6), time.Minute))
+	t.after = h.Now().Add(min(time.Second<<min(t.failures, 4), 10*time.Second))
 	t.failures++
 }
 

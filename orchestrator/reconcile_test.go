@@ -622,3 +622,14 @@ func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
 		t.Errorf("the event says %q", e)
 	}
 }
+
+// Whatever keeps a run from going on, its plan is tried again within ten seconds (L3): an ordinal may be in flight.
+func TestAPlanIsTriedAgainWithinTenSeconds(t *testing.T) {
+	h, p := fixture(t)
+	for range 10 {
+		h.delay(p.Name, errors.New("no answer"))
+		if pause := h.tries[p.Name].after.Sub(h.Now()); pause < time.Second || pause > 10*time.Second {
+			t.Fatalf("after %d failures it is tried again after %s, expected 1 s to 10 s", h.tries[p.Name].failures, pause)
+		}
+	}
+}
