@@ -154,8 +154,8 @@ func (k budgets) alone(ctx context.Context, m plans.StepContext, side plans.Side
 	if b != nil || m.Reversed {
 		return plans.Done(), nil
 	}
-	there, err := k.get(ctx, side, ref.Name, &appsv1.StatefulSet{})
-	if err != nil || there {
+	set, err := k.Set(ctx, side)
+	if err != nil || set != nil {
 		return plans.Done(), err
 	}
 	name, _ := k.Plan.BudgetOn(side)

@@ -70,8 +70,10 @@ func (r Recovery) Look(ctx context.Context) (*Recovered, error) {
 	}
 	b := rebuilding{marks: m, said: r.Said, source: source, destination: destination}
 	j := journal.New(r.Plan)
-	j.Timeline.Stored = true                                                                      // what is stored of it has survived the journal
-	j.Epoch, j.KeepNames = m.last.Epoch+epochMargin, r.Said.KeepNames && direction != plans.Abort // whose names are gone at its end
+	j.Timeline.Stored = true // what is stored of it has survived the journal
+	j.Epoch = m.last.Epoch + epochMargin
+	// An abort takes the names away at its end.
+	j.KeepNames = r.Said.KeepNames && direction != plans.Abort
 	j.BlockedID, j.Blocked = reasons.JournalRebuilt, fmt.Sprintf("recovered from marks by %s; look at it, then resume or abort", r.Said.Who)
 	if j.Saved, err = b.saved(); err != nil {
 		return nil, err

@@ -348,3 +348,20 @@ func TestABudgetWithoutItsSourceGetsItsNumbers(t *testing.T) {
 	w.rest()
 	unbroken(t, w)
 }
+
+// An abort takes the names away. A journal that says that they are kept would keep the record of the plan for good.
+func TestAnAbortThatIsRecoveredKeepsNoNames(t *testing.T) {
+	t.Parallel()
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
+		w := at(t, plans.Reimport, direction, plans.Release)
+		w.lose(true)
+		on := clusters.Clusters{}
+		for side, s := range w.on {
+			on[side] = s
+		}
+		got, err := recovery.Recovery{Plan: w.plan, On: on, Said: recovery.Said{KeepNames: true}}.Look(t.Context())
+		if err != nil || got.Journal.KeepNames != (direction == plans.Move) {
+			t.Errorf("%s: %+v, %v", direction, got, err)
+		}
+	}
+}
