@@ -15,7 +15,7 @@ import (
 
 // budgetController is the disruption controller.
 func (w *world) budgetController(s *store) bool {
-	for _, b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
+	for b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
 		status := w.countBudget(s, b)
 		if equality.Semantic.DeepEqual(status, b.Status) {
 			continue
@@ -78,7 +78,7 @@ func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.
 // being drained.
 func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 	if !w.drains {
-		return w.rng.IntN(4) == 0
+		return w.chance(4)
 	}
 	node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
 	return ok && drained(node)
@@ -87,7 +87,7 @@ func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 // evictor drains nodes. The eviction API grants by the status of the budget, which may be old but never older
 // than the spec. The deletion follows later.
 func (w *world) evictor(s *store) bool {
-	for _, b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
+	for b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
 		for _, pod := range all[*corev1.Pod](s) {
 			if w.granted[pod.UID] && pod.Namespace == b.Namespace && pod.DeletionTimestamp == nil {
 				must(s.Delete(context.TODO(), clone(pod)))
@@ -97,7 +97,7 @@ func (w *world) evictor(s *store) bool {
 		if w.evictions == 0 || b.Status.ObservedGeneration < b.Generation || b.Status.DisruptionsAllowed == 0 {
 			continue
 		}
-		for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+		for pod := range shuffle(w, all[*corev1.Pod](s)) {
 			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || !w.chosen(s, pod) {
 				continue
 			}

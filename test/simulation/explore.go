@@ -1,13 +1,14 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,12 +67,13 @@ type exploration struct {
 	most  int
 	ends  map[string]int
 	found []string
-	texts map[client.Object][]piece
+	texts map[client.Object]*text
+	bytes []byte // of the last summary, to be written over
 }
 
 // explore visits every state that can be reached, at most so many. It stops at the first violation.
 func explore(ctx context.Context, w *world, left limits, most int) *exploration {
-	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte]bool{}, most: most, ends: map[string]int{}, texts: map[client.Object][]piece{}}
+	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte]bool{}, most: most, ends: map[string]int{}, texts: map[client.Object]*text{}}
 	x.reach(&state{w: w.fork(1), left: left})
 	for len(x.next) > 0 && len(x.seen) < x.most && len(x.found) == 0 {
 		s := x.next[0]
@@ -166,23 +168,32 @@ func (x *exploration) end(s *state) {
 	x.ends[string(j.Outcome)]++
 }
 
-// seeds lets each controller choose in more than one way among what it could do.
-const seeds = 3
-
-// controllers lets each controller make one change. It reports whether any of them had something to do.
+// controllers lets each controller make one change, in every way in which it could choose among what it has to do. It
+// reports whether any of them had something to do.
 func (x *exploration) controllers(s *state) bool {
 	active := false
+	var next *state
 	for k := range s.w.actors() {
-		for seed := range uint64(seeds) {
-			next := s.step("", seed+1)
+		for ways := (&choices{}); ; {
+			if next == nil {
+				next = s.step("", 1)
+			}
+			next.w.choices = ways
 			a := next.w.actors()[k]
-			next.how = a.name + " of " + a.on.name
-			if !a.act(a.on) {
+			acted := a.act(a.on)
+			next.w.choices = nil
+			if acted && !ways.repeated {
+				active = true
+				next.how = a.name + " of " + a.on.name
+				next.w.check()
+				x.reach(next)
+			}
+			if acted {
+				next = nil // a controller that has nothing to do changes nothing, so that the copy serves the next one
+			}
+			if !ways.next() {
 				break
 			}
-			active = true
-			next.w.check()
-			x.reach(next)
 		}
 	}
 	return active
@@ -331,67 +342,85 @@ func (x *exploration) start(s *state, direction plans.Direction) bool {
 	return active
 }
 
-var uid = regexp.MustCompile(`\b(?:one|two)-[a-z]+-[0-9]+\b`)
+// token is what stands for an object or a node in a text: its UID, or the name of one of the nodes of a cluster, which
+// are alike.
+var token = regexp.MustCompile(`\b(?:one|two)-(?:[a-z]+-[0-9]+|node-[ab])\b`)
 
-// piece is a part of a text: literal, or a UID.
-type piece struct {
-	text  string
-	isUID bool
+// text is what there is to say about an object. It has the hash of its words, and its tokens in their order.
+type text struct {
+	words  [sha256.Size]byte
+	tokens []string
 }
 
-func pieces(text string) []piece {
-	var out []piece
-	last := 0
-	for _, at := range uid.FindAllStringIndex(text, -1) {
-		out = append(out, piece{text[last:at[0]], false}, piece{text[at[0]:at[1]], true})
+func textOf(words string) *text {
+	t, rest, last := &text{}, make([]byte, 0, len(words)), 0
+	for _, at := range token.FindAllStringIndex(words, -1) {
+		t.tokens = append(t.tokens, words[at[0]:at[1]])
+		rest = append(append(rest, words[last:at[0]]...), 0)
 		last = at[1]
 	}
-	return append(out, piece{text[last:], false})
+	t.words = sha256.Sum256(append(rest, words[last:]...))
+	return t
 }
 
-// summary is the hash of a state. It numbers UIDs in the order in which they occur.
+// summary is what a state is known by. It numbers tokens in the order in which they occur.
 type summary struct {
-	hash  hash.Hash
-	names map[string]string
+	bytes   []byte
+	numbers map[string]int
 }
 
-func (s *summary) add(all []piece) {
-	for _, p := range all {
-		text := p.text
-		if p.isUID {
-			if s.names[text] == "" {
-				s.names[text] = "uid-" + strconv.Itoa(len(s.names))
-			}
-			text = s.names[text]
-		}
-		_, _ = io.WriteString(s.hash, text) // a hash accepts everything
+func (s *summary) add(t *text) {
+	s.bytes = append(s.bytes, t.words[:]...)
+	for _, of := range t.tokens {
+		s.token(of)
 	}
 }
 
-func (s *summary) say(format string, args ...any) { s.add(pieces(fmt.Sprintf(format, args...))) }
+func (s *summary) token(name string) {
+	n, known := s.numbers[name]
+	if !known {
+		n = len(s.numbers)
+		s.numbers[name] = n
+	}
+	s.bytes = binary.AppendUvarint(s.bytes, uint64(n))
+}
 
-// identity returns the same for two states in which the same can happen. Versions and times are left out.
-func (x *exploration) identity(s *state) (id [sha256.Size]byte) {
-	b := &summary{sha256.New(), map[string]string{}}
+func (s *summary) say(format string, args ...any) { s.bytes = fmt.Appendf(s.bytes, format, args...) }
+
+// identity returns the same for two states in which the same can happen. Versions and times are left out, and which
+// of two nodes is which.
+func (x *exploration) identity(s *state) [sha256.Size]byte {
+	b := &summary{x.bytes[:0], map[string]int{}}
 	alive := map[types.UID]bool{}
 	for _, on := range s.w.stores {
+		b.say("cluster %s ", on.name)
+		var nodes []*corev1.Node
 		for _, k := range on.order {
 			o := on.objects[k]
 			alive[o.GetUID()] = true
-			b.say("%s %s ", on.name, k)
+			if node, ok := o.(*corev1.Node); ok {
+				nodes = append(nodes, node)
+				continue
+			}
 			b.add(x.text(o))
+		}
+		slices.SortStableFunc(nodes, func(one, other *corev1.Node) int { return b.order(one.Name, other.Name) })
+		for _, node := range nodes {
+			b.add(x.text(node))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.w.seen)) {
 		if alive[k] {
-			b.say("seen %s ", k)
+			b.say("seen ")
+			b.token(string(k))
 			b.add(x.text(s.w.seen[k]))
 		}
 	}
 	for k, of := range []map[types.UID]bool{s.w.aged, s.w.granted} {
 		for _, u := range slices.Sorted(maps.Keys(of)) {
 			if alive[u] {
-				b.say("memory %d %s ", k, u)
+				b.say("memory %d ", k)
+				b.token(string(u))
 			}
 		}
 	}
@@ -406,8 +435,19 @@ func (x *exploration) identity(s *state) (id [sha256.Size]byte) {
 			b.add(x.text(p.pending.object))
 		}
 	}
-	b.hash.Sum(id[:0])
-	return id
+	x.bytes = b.bytes
+	return sha256.Sum256(b.bytes)
+}
+
+// order compares two nodes by where they were spoken of first. A node that was not comes last.
+func (s *summary) order(one, other string) int {
+	at := func(name string) int {
+		if n, known := s.numbers[name]; known {
+			return n
+		}
+		return math.MaxInt
+	}
+	return cmp.Compare(at(one), at(other))
 }
 
 // current reports whether the object of a delayed write is still the one that the process has read.
@@ -441,7 +481,7 @@ func uncount(c *corev1.ConfigMap) {
 
 // text returns an object without versions, times and counts of writes. Stored objects are never changed, so that the text of each is
 // made once.
-func (x *exploration) text(o client.Object) []piece {
+func (x *exploration) text(o client.Object) *text {
 	if t, ok := x.texts[o]; ok {
 		return t
 	}
@@ -466,7 +506,7 @@ func (x *exploration) text(o client.Object) []piece {
 	c.SetGeneration(0)
 	raw, err := json.Marshal(c)
 	must(err)
-	t := pieces(string(raw) + " " + strconv.FormatInt(behind, 10) + "\n")
+	t := textOf(kindOf(o) + " " + string(raw) + " " + strconv.FormatInt(behind, 10))
 	x.texts[o] = t
 	return t
 }

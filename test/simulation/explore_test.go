@@ -42,8 +42,8 @@ func smallWorlds() []smallWorld {
 }
 
 // someStates is how many states of a world are explored where not all are, and manyStates in a long run. A state
-// takes some 2.5 ms and, until it was gone on from, 10 kB.
-const someStates, manyStates = 1500, 300_000
+// takes some 0.7 ms and, until it was gone on from, 10 kB.
+const someStates, manyStates = 1500, 1_000_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
 // explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, up to a

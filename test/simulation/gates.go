@@ -132,7 +132,7 @@ func (w *world) gate(name string) (int, plans.Gate) {
 
 // jobController runs Jobs to completion at once. It runs in the Job's own cluster.
 func (w *world) jobController(s *store) bool {
-	for _, job := range shuffle(w, all[*batchv1.Job](s)) {
+	for job := range shuffle(w, all[*batchv1.Job](s)) {
 		if job.Spec.Suspend != nil && *job.Spec.Suspend || len(job.Status.Conditions) > 0 {
 			continue
 		}

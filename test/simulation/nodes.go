@@ -35,12 +35,12 @@ func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
 
 // scheduler assigns a pod to a node once its claims are bound.
 func (w *world) scheduler(s *store) bool {
-	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		if _, bound := volumesOf(s, pod); pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound {
 			continue
 		}
-		for _, node := range shuffle(w, all[*corev1.Node](s)) {
-			if node.Status.Conditions[0].Status == corev1.ConditionTrue && !drained(node) && !w.taken(s, node) {
+		for node := range shuffle(w, all[*corev1.Node](s)) {
+			if up(node) && !drained(node) && !w.taken(s, node) {
 				next := clone(pod)
 				next.Spec.NodeName = node.Name
 				s.put(next)
@@ -49,6 +49,17 @@ func (w *world) scheduler(s *store) bool {
 		}
 	}
 	return false
+}
+
+func nodeIsReady() []corev1.NodeCondition {
+	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+}
+
+// up reports whether a node is Ready.
+func up(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // drained reports whether a node takes no pods because it is being drained.
@@ -64,9 +75,9 @@ func (w *world) taken(s *store, node *corev1.Node) bool {
 // kubelet starts pods whose volumes are attached, and ends those that are being deleted. The kubelet of a
 // node that is not Ready does nothing.
 func (w *world) kubelet(s *store) bool {
-	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
-		if !ok || node.Status.Conditions[0].Status != corev1.ConditionTrue {
+		if !ok || !up(node) {
 			continue
 		}
 		switch left := w.lingers[pod.UID]; {
@@ -121,7 +132,7 @@ func (w *world) attacher(s *store) bool {
 		return true
 	}
 	wanted := map[string]bool{}
-	for _, pod := range shuffle(w, all[*corev1.Pod](s)) {
+	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
 		pvs, bound := volumesOf(s, pod)
 		if !ok || !bound {
@@ -135,7 +146,7 @@ func (w *world) attacher(s *store) bool {
 			}
 		}
 	}
-	for _, node := range shuffle(w, all[*corev1.Node](s)) {
+	for node := range shuffle(w, all[*corev1.Node](s)) {
 		for i, used := range node.Status.VolumesInUse {
 			if !wanted[node.Name+string(used)] {
 				next := clone(node)
@@ -145,7 +156,7 @@ func (w *world) attacher(s *store) bool {
 			}
 		}
 	}
-	for _, va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
+	for va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
 		if !wanted[va.Name] && s.name != w.stuck {
 			s.remove(keyOf(va))
 			return true

@@ -20,10 +20,10 @@ const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 
 // setController acts, like the real one, on the spec in its cache, which may be an old one.
 func (w *world) setController(s *store) bool {
-	for _, live := range shuffle(w, all[*appsv1.StatefulSet](s)) {
+	for live := range shuffle(w, all[*appsv1.StatefulSet](s)) {
 		seen := w.seen[live.UID]
 		stale := seen == nil || seen.Generation != live.Generation
-		if stale && (seen == nil || w.rng.IntN(2) == 0) {
+		if stale && (seen == nil || w.chance(2)) {
 			w.seen[live.UID] = clone(live)
 			return true
 		}
@@ -39,15 +39,17 @@ func (w *world) setController(s *store) bool {
 }
 
 func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
+	if w.revise(s, seen) {
+		return true // the real one keeps the revision first
+	}
 	pods := podsOf(s, live)
 	parts := []func() bool{
-		func() bool { return w.revise(s, seen) },
 		func() bool { return w.ownClaims(s, seen, pods) },
 		func() bool { return w.scaleUp(s, seen, pods) },
 		func() bool { return w.scaleDown(s, seen, pods) },
 		func() bool { return w.setStatus(s, seen, live, pods) },
 	}
-	for _, part := range shuffle(w, parts) {
+	for part := range shuffle(w, parts) {
 		if part() {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ func long() bool { return longShare > 0 }
 var day = today.Day("SIM_DAY")
 
 func TestMain(m *testing.M) {
+	if long() {
+		debug.SetGCPercent(400) // an exploration holds a great many small objects, and looks at all of them each time
+	}
 	code := m.Run()
 	if code != 0 {
 		fmt.Printf("SIM_DAY=%d plays the same cases again.\n", day)

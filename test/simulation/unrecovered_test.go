@@ -164,6 +164,9 @@ func TestWhatTheMarksDoNotProveIsRefused(t *testing.T) {
 			}
 			w.foreign = false
 			w.recovers(t, *c.said)
+			for _, n := range all[*corev1.Node](w.on[plans.Source]) {
+				edits(w, plans.Source, "", n.Name, func(n *corev1.Node) { n.Status.Conditions = nodeIsReady() }) // it is back
+			}
 			w.leads(t, c.direction, plans.Assurance{}, done)
 		})
 	}

@@ -17,12 +17,12 @@ func (w *world) binder(s *store) bool {
 	if s.name == w.unbound {
 		return false
 	}
-	for _, claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
+	for claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
 		if w.syncClaim(s, claim) {
 			return true
 		}
 	}
-	for _, pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
+	for pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
 		if w.syncVolume(s, pv) {
 			return true
 		}
@@ -123,7 +123,7 @@ func (w *world) syncVolume(s *store, pv *corev1.PersistentVolume) bool {
 // provisioner destroys the disk of a volume whose policy is Delete when its claim is gone, and also when the
 // volume object is deleted.
 func (w *world) provisioner(s *store) bool {
-	for _, pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
+	for pv := range shuffle(w, all[*corev1.PersistentVolume](s)) {
 		going := pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound
 		wanted := pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 		switch {
@@ -143,7 +143,7 @@ func (w *world) provisioner(s *store) bool {
 
 // protection ends a claim that is being deleted once no pod mounts it.
 func (w *world) protection(s *store) bool {
-	for _, claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
+	for claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
 		mounted := slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool {
 			return p.Namespace == claim.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
@@ -172,7 +172,7 @@ func (w *world) collector(s *store) bool {
 	for _, r := range all[*appsv1.ControllerRevision](s) {
 		owned = append(owned, r)
 	}
-	for _, o := range shuffle(w, owned) {
+	for o := range shuffle(w, owned) {
 		owners := o.GetOwnerReferences()
 		alive := slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return exists(s, r.UID) })
 		if len(owners) > 0 && !alive && o.GetDeletionTimestamp() == nil {

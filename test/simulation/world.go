@@ -94,6 +94,7 @@ type world struct {
 	rights  map[string]rights            // of the engines' account, by cluster
 	agreed  map[string]*corev1.ConfigMap // each cluster's consent to volumes
 	rng     *rand.Rand
+	choices *choices // in place of what is drawn by chance; nil: it is drawn
 	// What the controllers remember.
 	seen      map[types.UID]*appsv1.StatefulSet // the set controller's cache
 	aged      map[types.UID]bool                // pods Ready for minReadySeconds
@@ -165,7 +166,7 @@ func newWorld(sc options) *world {
 		}
 		for _, name := range sc.nodes() {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-" + name}}
-			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			node.Status.Conditions = nodeIsReady()
 			must(s.Create(context.TODO(), node))
 		}
 	}
@@ -413,12 +414,6 @@ func (w *world) rest() {
 		}
 	}
 	panic("the world never comes to rest")
-}
-
-// shuffle puts the items into a random order, so that no code can rely on it.
-func shuffle[T any](w *world, items []T) []T {
-	w.rng.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-	return items
 }
 
 func (w *world) fail(id, format string, args ...any) {
