@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -117,6 +118,12 @@ func (d *Declared) Obstacle(j *journal.Journal) string {
 	}
 	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
 	return said
+}
+
+// says returns what the orchestrator says in the status of the object.
+func (d *Declared) says() string {
+	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
+	return cmp.Or(said, "the orchestrator has said nothing about it yet")
 }
 
 // Declare changes what is declared of a plan. If nothing is declared yet, it first declares the approved

@@ -61,12 +61,18 @@ type ErrNoPlan struct {
 	Name types.NamespacedName
 	// Context is the kubeconfig context of the cluster that was looked at, if it is known.
 	Context string
+	// Declared is the StatefulSetMigration of this name, of which no plan was made; nil if there is none.
+	Declared *Declared
 }
 
 func (e ErrNoPlan) Error() string {
 	at := ""
 	if e.Context != "" {
 		at = " of " + e.Context
+	}
+	if e.Declared != nil {
+		return fmt.Sprintf("no plan is stored for StatefulSetMigration %s in namespace %s%s: %s; to follow it: kubectl describe statefulsetmigration %s -n %s",
+			e.Name.Name, e.Name.Namespace, at, e.Declared.says(), e.Name.Name, e.Name.Namespace)
 	}
 	return fmt.Sprintf("there is no plan %s in namespace %s%s; %s", e.Name.Name, e.Name.Namespace, at, Kept)
 }

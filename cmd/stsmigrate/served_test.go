@@ -276,3 +276,17 @@ func (s *served) serves(resource, kind string) {
 	version, name, _ := strings.Cut(kind, " ")
 	s.kinds[resource] = schema.FromAPIVersionAndKind(version, name)
 }
+
+// A user at night learns that the cluster was not reached, rather than that the plan is wrong.
+func TestAServerThatIsAwayIsReportedWithWhatToDo(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	away := "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\ncontexts: [{name: a, context: {cluster: a}}]\n"
+	if err := os.WriteFile(config, []byte(away), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	code := run([]string{"stsmigrate", "status", "web", "-n", "mall", "--kubeconfig", config}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	if said := out.String(); code != exitError || !strings.Contains(said, "check that the API server can be reached") || strings.Count(said, "\n") != 1 {
+		t.Errorf("it ends with %d and says %q", code, said)
+	}
+}

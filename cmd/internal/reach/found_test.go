@@ -45,3 +45,18 @@ func TestAMissingPlanSaysWhereItWasLookedFor(t *testing.T) {
 		}
 	}
 }
+
+// A user who has asked an orchestrator for a move learns what it says, in place of where plans are kept.
+func TestAMissingPlanSaysWhatTheOrchestratorSaysOfIt(t *testing.T) {
+	for said, want := range map[string]string{
+		"the plan cannot be made: no set": "no plan is stored for StatefulSetMigration web in namespace mall of hub: the plan cannot be made: no set; to follow it: kubectl describe statefulsetmigration web -n mall",
+		"":                                "the orchestrator has said nothing about it yet",
+	} {
+		o := records.NewDeclared("mall", "web")
+		o.Object["status"] = map[string]any{"message": said}
+		e := &End{Client: fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(o).Build(), Namespace: "mall", Context: "hub"}
+		if _, err := e.plan(t.Context(), "web"); !errors.As(err, new(records.ErrNoPlan)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}

@@ -130,6 +130,7 @@ func (e *End) plan(ctx context.Context, name string) (*plans.Plan, error) {
 	var absent records.ErrNoPlan
 	if errors.As(err, &absent) {
 		absent.Context = e.Context
+		absent.Declared, _ = records.ReadDeclared(ctx, e.Client, e.Namespace, name) // it only says more about what is missing
 		return nil, absent
 	}
 	return p, err

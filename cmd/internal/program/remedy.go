@@ -1,0 +1,27 @@
+package program
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Remedy returns what an error ends with whose cause is between this machine and an API server: what to do, or "".
+// Nothing was decided by the cluster then, and the command can be repeated as it is.
+func Remedy(err error) string {
+	var sent *url.Error
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "; renew the credentials of this context (log in again), then repeat the command"
+	case !errors.As(err, &sent):
+		return ""
+	case strings.Contains(sent.Error(), "getting credentials: "):
+		return "; the program that the kubeconfig names for credentials failed: run it by hand, then repeat the command"
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "; this is not the server that the kubeconfig describes: compare server and certificate-authority of the cluster, then repeat the command"
+	}
+	return "; check that the API server can be reached from here (address, network, proxy), then repeat the command"
+}
