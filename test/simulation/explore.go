@@ -118,8 +118,8 @@ func (x *exploration) fail(s *state, why string) {
 }
 
 // step returns a copy of the state in which something can happen.
-func (s *state) step(how string, seed uint64) *state {
-	w := s.w.fork(seed)
+func (s *state) step(how string) *state {
+	w := s.w.fork(1)
 	w.trail, w.acts = nil, nil // how the state was reached is told by the path to it
 	return &state{w: w, procs: slices.Clone(s.procs), left: s.left, from: s, how: how}
 }
@@ -176,7 +176,7 @@ func (x *exploration) controllers(s *state) bool {
 	for k := range s.w.actors() {
 		for ways := (&choices{}); ; {
 			if next == nil {
-				next = s.step("", 1)
+				next = s.step("")
 			}
 			next.w.choices = ways
 			a := next.w.actors()[k]
@@ -202,13 +202,13 @@ func (x *exploration) controllers(s *state) bool {
 // process lets one process act: whole, dying at each of its writes, and with each of them delayed.
 func (x *exploration) process(s *state, k int) bool {
 	if p := s.procs[k].pending; p != nil {
-		next := s.step("a delayed "+p.verb+" arrives", 1)
+		next := s.step("a delayed "+p.verb+" arrives")
 		next.procs[k].pending = nil
 		next.deliver(s.procs[k])
 		x.reach(next)
 		return true
 	}
-	whole := s.step(fmt.Sprintf("the process of epoch %d acts", s.procs[k].epoch), 1)
+	whole := s.step(fmt.Sprintf("the process of epoch %d acts", s.procs[k].epoch))
 	writes, gone := x.act(whole, k, nil)
 	if gone {
 		whole.procs = slices.Delete(whole.procs, k, k+1)
@@ -223,7 +223,7 @@ func (x *exploration) process(s *state, k int) bool {
 		}
 	}
 	if s.left.deaths > 0 {
-		next := s.step(fmt.Sprintf("the process of epoch %d dies", s.procs[k].epoch), 1)
+		next := s.step(fmt.Sprintf("the process of epoch %d dies", s.procs[k].epoch))
 		next.left.deaths--
 		next.procs = slices.Delete(next.procs, k, k+1)
 		x.reach(next)
@@ -232,7 +232,7 @@ func (x *exploration) process(s *state, k int) bool {
 }
 
 func (x *exploration) dies(s *state, k, n int) {
-	next := s.step(fmt.Sprintf("the process of epoch %d dies before write %d", s.procs[k].epoch, n+1), 1)
+	next := s.step(fmt.Sprintf("the process of epoch %d dies before write %d", s.procs[k].epoch, n+1))
 	next.left.deaths--
 	x.act(next, k, atWrite(next.w, n, crashBefore))
 	next.procs = slices.Delete(next.procs, k, k+1)
@@ -240,7 +240,7 @@ func (x *exploration) dies(s *state, k, n int) {
 }
 
 func (x *exploration) delays(s *state, k, n int) {
-	next := s.step(fmt.Sprintf("write %d of the process of epoch %d is delayed", n+1, s.procs[k].epoch), 1)
+	next := s.step(fmt.Sprintf("write %d of the process of epoch %d is delayed", n+1, s.procs[k].epoch))
 	next.left.delays--
 	x.act(next, k, atWrite(next.w, n, delayed))
 	x.reach(next)
@@ -307,7 +307,7 @@ func (s *state) deliver(p runnerOf) {
 // start lets a new process take the plan over: whole, and dying at each of its writes.
 func (x *exploration) start(s *state, direction plans.Direction) bool {
 	begin := func(how string, faults func(*world) func(int) fault) (*state, int, bool) {
-		next := s.step(how, 1)
+		next := s.step(how)
 		if len(s.procs) > 0 {
 			next.left.rivals = max(next.left.rivals-1, 0)
 		}
