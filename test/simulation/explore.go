@@ -202,7 +202,7 @@ func (x *exploration) controllers(s *state) bool {
 // process lets one process act: whole, dying at each of its writes, and with each of them delayed.
 func (x *exploration) process(s *state, k int) bool {
 	if p := s.procs[k].pending; p != nil {
-		next := s.step("a delayed "+p.verb+" arrives")
+		next := s.step("a delayed " + p.verb + " arrives")
 		next.procs[k].pending = nil
 		next.deliver(s.procs[k])
 		x.reach(next)
