@@ -147,10 +147,10 @@ func (w *world) attacher(s *store) bool {
 		}
 	}
 	for node := range shuffle(w, all[*corev1.Node](s)) {
-		for i, used := range node.Status.VolumesInUse {
+		for used := range shuffle(w, slices.Clone(node.Status.VolumesInUse)) {
 			if !wanted[node.Name+string(used)] {
 				next := clone(node)
-				next.Status.VolumesInUse = slices.Delete(next.Status.VolumesInUse, i, i+1)
+				next.Status.VolumesInUse = slices.DeleteFunc(next.Status.VolumesInUse, func(n corev1.UniqueVolumeName) bool { return n == used })
 				s.put(next)
 				return true
 			}
@@ -174,6 +174,7 @@ func (w *world) attach(s *store, pv *corev1.PersistentVolume, node *corev1.Node)
 	if !slices.Contains(node.Status.VolumesInUse, inUse(pv)) {
 		next := clone(node)
 		next.Status.VolumesInUse = append(next.Status.VolumesInUse, inUse(pv))
+		slices.Sort(next.Status.VolumesInUse) // a set: two orders are no two states
 		s.put(next)
 		return true
 	}

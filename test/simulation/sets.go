@@ -24,18 +24,25 @@ func (w *world) setController(s *store) bool {
 		seen := w.seen[live.UID]
 		stale := seen == nil || seen.Generation != live.Generation
 		if stale && (seen == nil || w.chance(2)) {
-			w.seen[live.UID] = clone(live)
+			w.seen[live.UID] = cached(live)
 			return true
 		}
 		if w.syncSet(s, seen, live) {
 			return true
 		}
 		if stale {
-			w.seen[live.UID] = clone(live)
+			w.seen[live.UID] = cached(live)
 			return true
 		}
 	}
 	return false
+}
+
+// cached returns what the controller keeps of a set. It compares a new status with the live one.
+func cached(live *appsv1.StatefulSet) *appsv1.StatefulSet {
+	seen := clone(live)
+	seen.Status = appsv1.StatefulSetStatus{}
+	return seen
 }
 
 func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
