@@ -42,6 +42,11 @@ type limits struct {
 	returns int // processes that abort the plan
 }
 
+// within reports whether others leave as much of everything.
+func (l limits) within(others limits) bool {
+	return l.deaths <= others.deaths && l.delays <= others.delays && l.rivals <= others.rivals && l.returns <= others.returns
+}
+
 // runnerOf is one process of a state.
 type runnerOf struct {
 	epoch   int64
@@ -61,8 +66,9 @@ type state struct {
 
 // exploration is everything that was seen.
 type exploration struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one test
-	seen  map[[sha256.Size]byte]bool
+	ctx   context.Context                //nolint:containedctx // it lives as long as one test
+	seen  map[[sha256.Size]byte][]limits // the most that was left in each state
+	count int                            // of the states that were gone on from, or will be
 	next  []*state
 	most  int
 	ends  map[string]int
@@ -73,9 +79,9 @@ type exploration struct {
 
 // explore visits every state that can be reached, at most so many. It stops at the first violation.
 func explore(ctx context.Context, w *world, left limits, most int) *exploration {
-	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte]bool{}, most: most, ends: map[string]int{}, texts: map[client.Object]*text{}}
+	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte][]limits{}, most: most, ends: map[string]int{}, texts: map[client.Object]*text{}}
 	x.reach(&state{w: w.fork(1), left: left})
-	for len(x.next) > 0 && len(x.seen) < x.most && len(x.found) == 0 {
+	for len(x.next) > 0 && x.count < x.most && len(x.found) == 0 {
 		s := x.next[0]
 		x.next[0] = nil
 		x.next = x.next[1:]
@@ -94,15 +100,16 @@ const maxTexts = 200_000
 // complete reports whether every state was visited.
 func (x *exploration) complete() bool { return len(x.next) == 0 && len(x.found) == 0 }
 
-// reach adds a state, unless it was seen before. It reports whether it is another state than the one before.
+// reach adds a state, unless it was seen before with as much left: all that can happen was tried there. It reports whether it is another state than the one before.
 func (x *exploration) reach(s *state) bool {
 	if len(s.w.broken) > 0 {
 		x.fail(s, strings.Join(s.w.broken, "; "))
 		return true
 	}
 	s.id = x.identity(s)
-	if !x.seen[s.id] {
-		x.seen[s.id] = true
+	if !slices.ContainsFunc(x.seen[s.id], s.left.within) {
+		x.seen[s.id] = append(x.seen[s.id], s.left)
+		x.count++
 		x.next = append(x.next, s)
 	}
 	return s.from == nil || s.id != s.from.id
@@ -342,9 +349,9 @@ func (x *exploration) start(s *state, direction plans.Direction) bool {
 	return active
 }
 
-// token is what stands for an object or a node in a text: its UID, or the name of one of the nodes of a cluster, which
-// are alike.
-var token = regexp.MustCompile(`\b(?:one|two)-(?:[a-z]+-[0-9]+|node-[ab])\b`)
+// token is what stands for an object or a node in a text, or for a process: a UID, the name of one of the nodes of a
+// cluster, which are alike, the epoch of a journal, or a stamp.
+var token = regexp.MustCompile(`\b(?:one|two)-(?:[a-z]+-[0-9]+|node-[ab])\b|\bepoch\\*":[0-9]+|\b` + planName + `-1/[0-9]+/[0-9]+\b`)
 
 // text is what there is to say about an object. It has the hash of its words, and its tokens in their order.
 type text struct {
@@ -363,17 +370,60 @@ func textOf(words string) *text {
 	return t
 }
 
-// summary is what a state is known by. It numbers tokens in the order in which they occur.
+// summary is what a state is known by. It numbers objects and nodes in the order in which they occur, and epochs from
+// that of the journal backwards: which processes have died makes no difference to the next one.
 type summary struct {
 	bytes   []byte
 	numbers map[string]int
+	epoch   int64
+	// oldest is the epoch of the first process that can still write, and last the step that has begun last. A stamp
+	// that is no later than both bars nobody.
+	oldest int64
+	last   int
+}
+
+func (x *exploration) summary(s *state) *summary {
+	j := s.w.journal
+	b := &summary{x.bytes[:0], map[string]int{}, j.Epoch, j.Epoch, max(j.Begun, j.Done)}
+	for _, p := range s.procs {
+		b.oldest = min(b.oldest, p.epoch)
+	}
+	return b
 }
 
 func (s *summary) add(t *text) {
 	s.bytes = append(s.bytes, t.words[:]...)
 	for _, of := range t.tokens {
-		s.token(of)
+		_, epoch, journal := strings.Cut(of, ":")
+		stamp := strings.Split(of, "/")
+		switch {
+		case journal:
+			s.age(number(epoch))
+		case len(stamp) == 3:
+			s.stamp(number(stamp[1]), number(stamp[2]))
+		default:
+			s.token(of)
+		}
 	}
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	must(err)
+	return n
+}
+
+func (s *summary) stamp(epoch, seq int64) {
+	if epoch < s.oldest || epoch == s.oldest && seq <= int64(s.last) {
+		s.say("past ")
+		return
+	}
+	s.age(epoch)
+	s.say("%d ", seq)
+}
+
+func (s *summary) age(epoch int64) {
+	s.bytes = binary.AppendVarint(append(s.bytes, 'e'), s.epoch-epoch)
 }
 
 func (s *summary) token(name string) {
@@ -382,15 +432,16 @@ func (s *summary) token(name string) {
 		n = len(s.numbers)
 		s.numbers[name] = n
 	}
-	s.bytes = binary.AppendUvarint(s.bytes, uint64(n))
+	s.bytes = binary.AppendUvarint(append(s.bytes, 't'), uint64(n))
 }
 
 func (s *summary) say(format string, args ...any) { s.bytes = fmt.Appendf(s.bytes, format, args...) }
 
-// identity returns the same for two states in which the same can happen. Versions and times are left out, and which
+// identity returns the same for two states in which the same can happen, apart from what limits leave. Versions and times are left out, and which
 // of two nodes is which.
 func (x *exploration) identity(s *state) [sha256.Size]byte {
-	b := &summary{x.bytes[:0], map[string]int{}}
+	b := x.summary(s)
+	b.say("begun %t ", b.epoch > 0)
 	alive := map[types.UID]bool{}
 	for _, on := range s.w.stores {
 		b.say("cluster %s ", on.name)
@@ -427,9 +478,11 @@ func (x *exploration) identity(s *state) [sha256.Size]byte {
 	for _, handle := range slices.Sorted(maps.Keys(s.w.disks)) {
 		b.say("%s %+v ", handle, s.w.disks[handle])
 	}
-	b.say("%+v %d %d ", s.left, s.w.evictions, s.w.fenced)
+	b.say("%d ", s.w.evictions)
+	b.age(s.w.fenced)
 	for _, p := range s.procs {
-		b.say("process %d ", p.epoch)
+		b.say("process ")
+		b.age(p.epoch)
 		if p.pending != nil {
 			b.say("%s %s %t ", p.pending.cluster, p.pending.verb, current(s.w, p.pending))
 			b.add(x.text(p.pending.object))
@@ -461,8 +514,8 @@ func current(w *world, p *request) bool {
 	return false
 }
 
-// uncount takes out of a journal how many writes were sent. The count depends on the way to a state, no decision depends
-// on the count, and every state would be there once for each count.
+// uncount takes out of a journal how many writes were sent, and by which process a wave was seen to arrive. That depends
+// on the way to a state, no decision depends on it, and every state would be there once for each count.
 func uncount(c *corev1.ConfigMap) {
 	for key, text := range c.Data {
 		var j journal.Journal
@@ -471,7 +524,7 @@ func uncount(c *corev1.ConfigMap) {
 		}
 		j.Timeline.Sent = 0
 		for k := range j.Timeline.Waves {
-			j.Timeline.Waves[k].Writes = 0
+			j.Timeline.Waves[k].Writes, j.Timeline.Waves[k].Epoch = 0, 0
 		}
 		raw, err := json.Marshal(j)
 		must(err)
