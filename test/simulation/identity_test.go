@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,6 +75,17 @@ func TestStatesThatDifferInTheProcessesThatDiedAreOne(t *testing.T) {
 	alive := []runnerOf{{epoch: 1}}
 	if x.identity(&state{w: once, procs: alive}) == x.identity(&state{w: twice, procs: alive}) {
 		t.Error("the process of epoch 1 can write no more: it is the same state")
+	}
+	by := func(epoch int64, seq int) [sha256.Size]byte {
+		w := twice.fork(1)
+		edits(w, plans.Source, blue, setName, func(set *appsv1.StatefulSet) { plans.Stamp{Plan: w.plan.ID, Epoch: epoch, Seq: seq}.Put(set) })
+		return x.identity(&state{w: w})
+	}
+	if by(1, 0) != by(2, 0) || by(1, 7) != by(2, 0) {
+		t.Error("a stamp that bars nobody makes another state")
+	}
+	if by(2, 7) == by(2, 0) || by(3, 0) == by(2, 0) {
+		t.Error("a stamp that is ahead of the journal makes no other state")
 	}
 	for _, c := range []struct {
 		w    *world
