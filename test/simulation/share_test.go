@@ -35,9 +35,7 @@ func long() bool { return longShare > 0 }
 var day = today.Day("SIM_DAY")
 
 func TestMain(m *testing.M) {
-	if long() {
-		debug.SetGCPercent(400) // an exploration holds a great many small objects, and looks at all of them each time
-	}
+	debug.SetGCPercent(400) // the worlds are a great many small objects, and each collection looks at all of them
 	code := m.Run()
 	if code != 0 {
 		fmt.Printf("SIM_DAY=%d plays the same cases again.\n", day)
