@@ -1,7 +1,6 @@
 package records
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -116,14 +115,13 @@ func (d *Declared) Obstacle(j *journal.Journal) string {
 	if j.Epoch > 0 {
 		return ""
 	}
-	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
-	return said
+	return d.said()
 }
 
-// says returns what the orchestrator says in the status of the object.
-func (d *Declared) says() string {
+// said returns what the orchestrator says in the status of the object, or "".
+func (d *Declared) said() string {
 	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
-	return cmp.Or(said, "the orchestrator has said nothing about it yet")
+	return said
 }
 
 // Declare changes what is declared of a plan. If nothing is declared yet, it first declares the approved

@@ -124,9 +124,9 @@ func (m *misfortune) one(s *store) *corev1.Pod {
 func (m *misfortune) power(s *store) {
 	nodes := all[*corev1.Node](s)
 	next := clone(nodes[m.rng.IntN(len(nodes))])
-	status := corev1.ConditionFalse
-	if next.Status.Conditions[0].Status == corev1.ConditionFalse {
-		status = corev1.ConditionTrue
+	status := corev1.ConditionTrue
+	if up(next) {
+		status = corev1.ConditionFalse
 	}
 	next.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	if m.strikes("node %s is Ready: %s", next.Name, status) {

@@ -3,6 +3,7 @@ package program
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // Remedy returns what an error ends with whose cause is between this machine and an API server: what to do, or "".
-// Nothing was decided by the cluster then, and the command can be repeated as it is.
+// The command can be repeated as it is. An answer that was not from an API server has said itself what to do.
 func Remedy(err error) string {
 	var sent *url.Error
 	switch {
@@ -22,6 +23,8 @@ func Remedy(err error) string {
 		return "; the program that the kubeconfig names for credentials failed: run it by hand, then repeat the command"
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "; this is not the server that the kubeconfig describes: compare server and certificate-authority of the cluster, then repeat the command"
+	case errors.As(sent.Err, new(net.Error)):
+		return "; check that the API server can be reached from here (address, network, proxy), then repeat the command"
 	}
-	return "; check that the API server can be reached from here (address, network, proxy), then repeat the command"
+	return ""
 }

@@ -26,6 +26,7 @@ func TestAnErrorOfTheConnectionEndsWithWhatToDo(t *testing.T) {
 		"another certificate":        {sent(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "certificate-authority"},
 		"no program for credentials": {sent(errors.New("getting credentials: exec: executable aws not found")), "run it by hand"},
 		"credentials that ended":     {fmt.Errorf("reading plan: %w", apierrors.NewUnauthorized("Unauthorized")), "log in again"},
+		"a redirect":                 {sent(errors.New("it redirects: put the address of the API server itself into the kubeconfig")), ""},
 		"an answer":                  {apierrors.NewBadRequest("no"), ""},
 		"bad input":                  {errors.New("--d is 0"), ""},
 	} {
