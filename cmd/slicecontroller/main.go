@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/slicecontroller"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
@@ -126,5 +127,5 @@ func (f *flags) run(ctx context.Context) error {
 	if err := program.Log(f.verbosity); err != nil {
 		return err
 	}
-	return manage(ctx, config, f.Options)
+	return manage(ctx, transport.Careful(config), f.Options)
 }

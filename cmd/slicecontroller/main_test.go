@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +35,26 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		var out, errOut bytes.Buffer
 		if code := program.Run(t.Context(), command(), strings.Fields(args), &out, &errOut); code != 1 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, expected %q", args, code, errOut.String(), want)
+		}
+	}
+}
+
+// What answers in the API server's place is neither followed nor quoted.
+func TestFollowsNoRedirect(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("http://elsewhere.invalid/login?code=secret", http.StatusFound))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+		"clusters": [{"name": "a", "cluster": {"server": %q}}], "users": [{"name": "a"}]}`, server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, manage := range []string{slice, native} {
+		var out, errOut bytes.Buffer
+		args := []string{"--manage=" + manage, "--kubeconfig=" + file, "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
+		code := program.Run(t.Context(), command(), args, &out, &errOut)
+		if text := errOut.String(); code != 1 || !strings.Contains(text, "redirects are not followed") || strings.Contains(text, "secret") {
+			t.Errorf("--manage=%s: exit code %d, %q", manage, code, text)
 		}
 	}
 }
