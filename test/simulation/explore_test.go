@@ -41,14 +41,13 @@ func smallWorlds() []smallWorld {
 	return out
 }
 
-// someStates is how many states of a world are explored where not all are, and manyStates in a long run. A state
-// takes some 0.7 ms and, until it was gone on from, 10 kB.
-const someStates, manyStates = 1500, 1_000_000
+// someStates is how many states of a world are explored where not all are, and manyStates is more than any world has. A
+// state takes some 1 ms and, until it was gone on from, 10 kB.
+const someStates, manyStates = 1500, 2_000_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
-// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, up to a
-// number of states that some of them exceed. What is printed tells which. Worlds of up to two ordinals in which nothing
-// goes wrong must not exceed it.
+// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds whole. The
+// largest has a million states.
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()
@@ -74,7 +73,7 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 			for _, found := range x.found {
 				t.Error(found)
 			}
-			if small.limits == (limits{}) && small.options.Ordinals <= 2 && most == manyStates && !x.complete() {
+			if most == manyStates && !x.complete() {
 				t.Error("not every state was explored")
 			}
 		})

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 	"github.com/stsmigrate/stsmigrate/test/internal/today"
@@ -35,7 +37,10 @@ func long() bool { return longShare > 0 }
 var day = today.Day("SIM_DAY")
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the worlds are a great many small objects, and each collection looks at all of them
+	// The worlds are a great many small objects, and each collection looks at all of them. Other programs of the machine
+	// need memory too. GOMEMLIMIT, if set, takes precedence.
+	debug.SetGCPercent(400)
+	_, _ = memlimit.Set(memlimit.WithRatio(0.6), memlimit.WithProvider(memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)))
 	code := m.Run()
 	if code != 0 {
 		fmt.Printf("SIM_DAY=%d plays the same cases again.\n", day)
