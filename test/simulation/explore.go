@@ -18,7 +18,7 @@ import (
 )
 
 // This file explores every order in which controllers and processes can act in a small world, breadth first, until
-// there is no state left that was not seen before. A process is its epoch and, at times, one write of it that has not
+// there is no state left that was not seen before. Where many states wait, it goes into the depth first. A process is its epoch and, at times, one write of it that has not
 // arrived. It looks until it has written once, or has to wait.
 
 // limits bound an exploration. What they count is spent on the way to a state.
@@ -69,9 +69,7 @@ func explore(ctx context.Context, w *world, left limits, most int) *exploration 
 	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte][]limits{}, most: most, ends: map[string]int{}, texts: map[client.Object]*text{}}
 	x.reach(&state{w: w.fork(1), left: left})
 	for len(x.next) > 0 && x.count < x.most && len(x.found) == 0 {
-		s := x.next[0]
-		x.next[0] = nil
-		x.next = x.next[1:]
+		s := x.pop()
 		x.expand(s)
 		s.w, s.procs = nil, nil // what leads to later states is how alone
 		if len(x.texts) > maxTexts {
@@ -81,8 +79,23 @@ func explore(ctx context.Context, w *world, left limits, most int) *exploration 
 	return x
 }
 
-// maxTexts bounds the memory of an exploration: the texts hold every object that ever was.
-const maxTexts = 200_000
+// These bound the memory of an exploration: a state that waits has a world, and the texts hold every object that ever
+// was.
+const maxWaiting, maxTexts = 20_000, 100_000
+
+// pop takes the state that has waited for longest, so that the path to a violation is a short one. When many wait it is
+// the one that was reached last: what follows from that waits in its place.
+func (x *exploration) pop() *state {
+	if last := len(x.next) - 1; last >= maxWaiting {
+		s := x.next[last]
+		x.next = x.next[:last]
+		return s
+	}
+	s := x.next[0]
+	x.next[0] = nil // else the world stays in memory
+	x.next = x.next[1:]
+	return s
+}
 
 // complete reports whether every state was visited.
 func (x *exploration) complete() bool { return len(x.next) == 0 && len(x.found) == 0 }

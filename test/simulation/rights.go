@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,12 +37,25 @@ func (w *world) grant() {
 		volumes = append(volumes, d.Name)
 	}
 	w.agree(on, volumes)
-	w.rights = map[string]rights{}
+	if now := (printed{w.plan, strings.Join(volumes, " ")}); w.printed != now || w.rights == nil {
+		w.printed, w.rights = now, w.roles(volumes)
+	}
+}
+
+// printed is what the Roles depend on. Forks of a world share what it has not changed.
+type printed struct {
+	plan    *plans.Plan
+	volumes string
+}
+
+// roles returns the rights that the Roles of the plan give, by cluster.
+func (w *world) roles(volumes []string) map[string]rights {
+	out := map[string]rights{}
 	for side, s := range w.on {
-		have := w.rights[s.name]
+		have := out[s.name]
 		if have == nil {
 			have = rights{}
-			w.rights[s.name] = have
+			out[s.name] = have
 		}
 		for _, o := range access.Roles(w.plan, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, volumes) {
 			switch o := o.(type) {
@@ -57,6 +71,7 @@ func (w *world) grant() {
 			}
 		}
 	}
+	return out
 }
 
 // may returns an error for a request that no Role allows. A right that the plan needs and that is not printed

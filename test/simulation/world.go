@@ -92,6 +92,7 @@ type world struct {
 	stores  []*store
 	plan    *plans.Plan
 	rights  map[string]rights            // of the engines' account, by cluster
+	printed printed                      // what these rights were given for
 	agreed  map[string]*corev1.ConfigMap // each cluster's consent to volumes
 	rng     *rand.Rand
 	choices *choices // in place of what is drawn by chance; nil: it is drawn
