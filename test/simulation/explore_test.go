@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 )
 
@@ -15,6 +16,7 @@ type smallWorld struct {
 	name    string
 	options options
 	limits  limits
+	large   bool // it has more than manyStates
 }
 
 // smallWorlds lists the worlds whose states are explored. The first of each mode is explored whole in every run.
@@ -24,7 +26,7 @@ func smallWorlds() []smallWorld {
 		add := func(name string, ordinals, d, window int32, l limits) {
 			sc := threeOrdinals(mode)
 			sc.Ordinals, sc.D, sc.Window, sc.Budget = ordinals, d, window, maxUnavailable(intstr.FromInt32(d))
-			out = append(out, smallWorld{name + ", " + string(mode), sc, l})
+			out = append(out, smallWorld{name + ", " + string(mode), sc, l, false})
 		}
 		add("one ordinal", 1, 1, 1, limits{})
 		add("one ordinal, a delayed write and a rival", 1, 1, 1, limits{delays: 1, rivals: 1})
@@ -35,19 +37,21 @@ func smallWorlds() []smallWorld {
 		add("two ordinals, a delayed write", 2, 1, 1, limits{delays: 1})
 		add("two ordinals, a death", 2, 1, 1, limits{deaths: 1})
 		add("two ordinals at once, an abort", 2, 2, 2, limits{returns: 1})
+		add("two ordinals at once, a rival", 2, 2, 2, limits{rivals: 1})
 		add("three ordinals", 3, 1, 1, limits{})
 		add("three ordinals, two at once, a rival", 3, 2, 2, limits{rivals: 1})
+		out[len(out)-1].large = mode == plans.Reimport // each cluster's controllers take their time, whatever those of the other do
 	}
 	return out
 }
 
-// someStates is how many states of a world are explored where not all are, and manyStates is more than any world has. A
-// state takes some 1 ms and, until it was gone on from, 10 kB.
+// someStates is how many states of a world are explored where not all are, and manyStates is more than any world has
+// that is not large. A state takes some 1 ms and, until it was gone on from, 10 kB.
 const someStates, manyStates = 1500, 2_000_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
-// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds whole. The
-// largest has a million states.
+// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, and
+// whole but for the large one.
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()
@@ -73,7 +77,7 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 			for _, found := range x.found {
 				t.Error(found)
 			}
-			if most == manyStates && !x.complete() {
+			if most == manyStates && !small.large && !x.complete() {
 				t.Error("not every state was explored")
 			}
 		})
