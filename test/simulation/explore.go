@@ -18,8 +18,8 @@ import (
 )
 
 // This file explores every order in which controllers and processes can act in a small world, breadth first, until
-// there is no state left that was not seen before. Where many states wait, it goes into the depth first. A process is its epoch and, at times, one write of it that has not
-// arrived. It looks until it has written once, or has to wait.
+// there is no state left that was not seen before. Where many states wait, it goes into the depth first. A process is
+// its epoch and, at times, one write of it that has not arrived. It looks until it has written once, or has to wait.
 
 // limits bound an exploration. What they count is spent on the way to a state.
 type limits struct {

@@ -23,14 +23,14 @@ type smallWorld struct {
 func smallWorlds() []smallWorld {
 	var out []smallWorld
 	for _, mode := range modes() {
-		add := func(name string, ordinals, d, window int32, l limits) {
+		// The controllers of each of two clusters take their time, whatever those of the other do.
+		onTwo := mode == plans.Reimport
+		add := func(name string, ordinals, d, window int32, l limits) *smallWorld {
 			sc := threeOrdinals(mode)
 			sc.Ordinals, sc.D, sc.Window, sc.Budget = ordinals, d, window, maxUnavailable(intstr.FromInt32(d))
-			out = append(out, smallWorld{name + ", " + string(mode), sc, l, false})
+			out = append(out, smallWorld{name: name + ", " + string(mode), options: sc, limits: l})
+			return &out[len(out)-1]
 		}
-		// onTwo tells the last world to be large on two clusters: the controllers of each take their time, whatever those of
-		// the other do.
-		onTwo := func() { out[len(out)-1].large = mode == plans.Reimport }
 		add("one ordinal", 1, 1, 1, limits{})
 		add("one ordinal, a delayed write and a rival", 1, 1, 1, limits{delays: 1, rivals: 1})
 		add("one ordinal, a death and a delayed write", 1, 1, 1, limits{deaths: 1, delays: 1})
@@ -39,12 +39,10 @@ func smallWorlds() []smallWorld {
 		add("two ordinals", 2, 1, 1, limits{})
 		add("two ordinals, a delayed write", 2, 1, 1, limits{delays: 1})
 		add("two ordinals, a death", 2, 1, 1, limits{deaths: 1})
-		add("two ordinals at once, an abort", 2, 2, 2, limits{returns: 1})
-		onTwo()
+		add("two ordinals at once, an abort", 2, 2, 2, limits{returns: 1}).large = onTwo
 		add("two ordinals at once, a rival", 2, 2, 2, limits{rivals: 1})
 		add("three ordinals", 3, 1, 1, limits{})
-		add("three ordinals, two at once, a rival", 3, 2, 2, limits{rivals: 1})
-		onTwo()
+		add("three ordinals, two at once, a rival", 3, 2, 2, limits{rivals: 1}).large = onTwo
 	}
 	return out
 }
@@ -54,8 +52,8 @@ func smallWorlds() []smallWorld {
 const someStates, manyStates = 1500, 2_000_000
 
 // Every order in which controllers and processes act leads to an end, and no invariant breaks on the way. A run
-// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, and
-// whole but for the large ones.
+// explores two worlds whole, and the first states of another one every day; SIM_LONG explores all worlds, and whole but
+// for the large ones.
 func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 	t.Parallel()
 	all := smallWorlds()

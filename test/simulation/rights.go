@@ -37,7 +37,7 @@ func (w *world) grant() {
 		volumes = append(volumes, d.Name)
 	}
 	w.agree(on, volumes)
-	if now := (printed{w.plan, strings.Join(volumes, " ")}); w.printed != now || w.rights == nil {
+	if now := (printed{w.plan, strings.Join(volumes, " ")}); w.printed != now {
 		w.printed, w.rights = now, w.roles(volumes)
 	}
 }
