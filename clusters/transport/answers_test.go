@@ -127,3 +127,37 @@ func TestThePauseOfAnApplicationIsNotWaitedFor(t *testing.T) {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
+
+// API servers call their list of published schemas text/plain. No other response may be text, and a page of a
+// login is none of theirs.
+func TestTheListOfPublishedSchemasMayBeText(t *testing.T) {
+	for name, c := range map[string]struct {
+		prefix, media, refused string
+	}{
+		"of an API server":       {"", "text/plain; charset=utf-8", ""},
+		"behind a path":          {"/k8s/clusters/east", "text/plain; charset=utf-8", ""},
+		"the page of a login":    {"", "text/html", "answers text/html: it is no API server of Kubernetes"},
+		"text in place of a pod": {"", "text/plain; charset=utf-8", "answers text/plain: it is no API server of Kubernetes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.media)
+				_, _ = w.Write([]byte(`{"paths":{"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1"}}}`))
+			}))
+			t.Cleanup(s.Close)
+			on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL + c.prefix}))
+			var err error
+			if strings.Contains(name, "pod") {
+				_, err = on.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{})
+			} else if paths, failed := on.OpenAPIV3().Paths(); failed != nil {
+				err = failed
+			} else if paths["apis/apps/v1"] == nil {
+				t.Errorf("read %v", paths)
+			}
+			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%v, expected %q", err, c.refused)
+			}
+		})
+	}
+}

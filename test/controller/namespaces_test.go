@@ -51,7 +51,12 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("slicecontroller:\n%s", p.Output())
+		}
+	})
 	here.until(t, "two pods", here.has("web-0", "web-1"))
 	if err := here.patch(t.Context(), `{"template":{"metadata":{"annotations":{"a":"b"}}}}`); err != nil {
 		t.Fatal(err)
