@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -553,5 +555,51 @@ func TestTheEndOfAClusterIsVouchedForByItsName(t *testing.T) {
 		if got := requests.Read(p, j, &d); got.Work != want {
 			t.Errorf("%s: %+v, expected work: %t", cluster, got, want)
 		}
+	}
+}
+
+// A refusal that may pass by itself is tried again for a minute, and not for ever. One that cannot pass blocks the
+// plan at once (L3).
+func TestARefusalBlocksThePlanWhenItCannotPassAnyMore(t *testing.T) {
+	resource := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	forbidden, invalid := apierrors.NewForbidden(resource, "data-web-2", errors.New("no")), apierrors.NewBadRequest("no such field")
+	for name, c := range map[string]struct {
+		err         error
+		until       time.Duration // the refusal passes then; 0 for never
+		after, most time.Duration
+		blocked     bool
+	}{
+		"it is allowed after half a minute": {forbidden, 30 * time.Second, 30 * time.Second, time.Minute, false},
+		"it is never allowed":               {forbidden, 0, time.Minute, 2 * time.Minute, true},
+		"it is wrong":                       {invalid, 0, 0, 10 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now() //nolint:forbidigo // that of the bubble
+				e, _ := scripted(t, plans.Reserve, func(context.Context, plans.StepContext) (plans.Observation, error) {
+					if c.until == 0 || time.Since(began) < c.until {
+						return plans.Observation{}, fmt.Errorf("reading claim data-web-2: %w", c.err)
+					}
+					return plans.Stop(reasons.OrdinalsChanged, "it was allowed"), nil
+				})
+				last, _ := runs(t, e, 10*time.Minute)
+				took := time.Since(began)
+				if want := map[bool]reasons.ID{true: reasons.RequestRefusedByAPI, false: reasons.OrdinalsChanged}[c.blocked]; last.Kind != Blocked || last.ID != want || took < c.after || took > c.most {
+					t.Errorf("after %s: %+v, expected %s", took, last, want)
+				}
+			})
+		})
+	}
+}
+
+// Users read the name of a step: the pods and the operation, or the operation alone if it is one of the whole plan.
+func TestAStepIsNamedByItsPods(t *testing.T) {
+	e, grow := scripted(t, plans.Grow, see(plans.Done()))
+	if got := e.StepOf(grow); got != "web-2 Grow" {
+		t.Errorf("%q", got)
+	}
+	freeze, _ := e.plan.Step(plans.Leg{Direction: plans.Move}, 1)
+	if got := e.StepOf(freeze); freeze.Whole() && got != string(freeze.Op) {
+		t.Errorf("%q", got)
 	}
 }
