@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -94,6 +95,9 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	if f.Spans, err = spans(ctx, os.Getenv); err != nil {
+		return err
+	}
+	if err := program.Reach(ctx, transport.Careful(config)); err != nil {
 		return err
 	}
 	return orchestrator.Run(ctx, config, f.Options)

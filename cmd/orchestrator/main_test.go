@@ -1,6 +1,16 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+)
 
 // Traces are sent only where OpenTelemetry's standard variables name an address.
 func TestTracesAreOffUnlessAskedFor(t *testing.T) {
@@ -18,5 +28,22 @@ func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 		if (to != nil) != c.on || (err != nil) != c.bad {
 			t.Errorf("%v: %v, %v", c.env, to, err)
 		}
+	}
+}
+
+// A server that is away is reported as such, with what to do.
+func TestAServerThatIsAwayIsReportedWithWhatToDo(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+		"clusters": [{"name": "a", "cluster": {"server": %q}}], "users": [{"name": "a"}]}`, server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	code := program.Run(t.Context(), command(), []string{"--kubeconfig=" + file, "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, &out, &errOut)
+	if text := errOut.String(); code != 1 || !strings.Contains(text, "error: asking the API server for its version: ") || !strings.Contains(text, "then start it again") {
+		t.Errorf("exit code %d, %q", code, text)
 	}
 }

@@ -127,5 +127,9 @@ func (f *flags) run(ctx context.Context) error {
 	if err := program.Log(f.verbosity); err != nil {
 		return err
 	}
-	return manage(ctx, transport.Careful(config), f.Options)
+	config = transport.Careful(config)
+	if err := program.Reach(ctx, config); err != nil {
+		return err
+	}
+	return manage(ctx, config, f.Options)
 }

@@ -77,7 +77,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 		}
 		return code.code
 	}
-	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err)+program.Remedy(err)+a.explained(reasons.Of(err)))
+	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err)+program.Remedy(err, "repeat the command")+a.explained(reasons.Of(err)))
 	return exitError
 }
 

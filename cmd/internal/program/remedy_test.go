@@ -30,7 +30,7 @@ func TestAnErrorOfTheConnectionEndsWithWhatToDo(t *testing.T) {
 		"an answer":                  {apierrors.NewBadRequest("no"), ""},
 		"bad input":                  {errors.New("--d is 0"), ""},
 	} {
-		got := Remedy(c.err)
+		got := Remedy(c.err, "repeat the command")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) || got != "" && !strings.HasSuffix(got, "then repeat the command") {
 			t.Errorf("%s: %q, expected %q", name, got, c.want)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -45,8 +47,22 @@ func Run(ctx context.Context, c *cobra.Command, args []string, out, errOut io.Wr
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return 0
 	}
-	fmt.Fprintln(errOut, "error: "+err.Error())
+	fmt.Fprintln(errOut, "error: "+err.Error()+Remedy(err, "start it again (in a pod, the kubelet does that)"))
 	return 1
+}
+
+// Reach asks an API server for its version: a server that does not answer is then reported as such, and not as what a
+// library wanted of it. A server that refuses to tell its version has answered.
+func Reach(ctx context.Context, config *rest.Config) error {
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("the kubeconfig: %w", err)
+	}
+	err = c.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	if err == nil || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return fmt.Errorf("asking the API server for its version: %w", err)
 }
 
 // inPod is the file in which a pod finds the namespace that it runs in.
