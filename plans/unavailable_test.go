@@ -16,6 +16,9 @@ func TestAPercentageOfOrdinalsIsRoundedAsInABudget(t *testing.T) {
 			t.Errorf("%s of %d: %d, %v, expected %d", c.text, c.count, got, err, c.want)
 		}
 	}
+	if got := Unavailable(nil, 5); got != 0 {
+		t.Errorf("no number is %d of 5", got)
+	}
 }
 
 func TestWhatIsNoNumberOfOrdinalsIsRefused(t *testing.T) {

@@ -117,3 +117,15 @@ func TestABudgetIsSignedFromTheFirstTightenOn(t *testing.T) {
 		})
 	}
 }
+
+// A plan that has split, or has ended, has no next step until the user goes on.
+func TestAPlanThatRestsHasNoNextStep(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	for outcome, want := range map[plans.Outcome]bool{"": true, plans.Split: false} {
+		j := journal.New(p)
+		j.Epoch, j.Begun, j.Outcome = 1, 1, outcome
+		if r := compare(p, j, &facts{}); (r.Step != "") != want {
+			t.Errorf("with the outcome %q the next step is %q", outcome, r.Step)
+		}
+	}
+}
