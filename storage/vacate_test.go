@@ -28,6 +28,7 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 	again := node(corev1.ConditionTrue)
 	again.UID = "another machine"
 	busy := node(corev1.ConditionTrue, "kubernetes.io/csi/"+disk)
+	silent := node(corev1.ConditionUnknown, "kubernetes.io/csi/"+disk)
 	failed := attachment()
 	failed.Status.AttachError = &storagev1.VolumeError{Message: "volume not found\nsecond line"}
 	never := false
@@ -44,6 +45,7 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 		{name: "not an attachment that failed", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.During, reason: "could not be attached to node n1 (VolumeAttachment va-1: volume not found), and"},
 		{name: "a person who spoke of another node than the attachment's", moment: at(plans.Vacate, pods(seen, "n2")), world: []client.Object{attachment()}, want: plans.During, reason: "still attached to node n1"},
 		{name: "a node that uses the volume rather than the person", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{busy, attachment()}, want: plans.During, reason: "still attached to node n1"},
+		{name: "a person who knows of a node that is silent, whatever it has said last", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{silent, attachment()}, want: plans.After},
 		{name: "a person who knows of that", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.After},
 		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
 	})
