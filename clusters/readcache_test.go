@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -89,6 +91,31 @@ func TestALookReadsEachObjectOnce(t *testing.T) {
 	g.Clear()
 	if err := on[plans.Source].Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-4"}, &corev1.Pod{}); err != nil || reads != 4 {
 		t.Errorf("the next look read nothing (%d reads): %v", reads, err)
+	}
+}
+
+// An object that is needed with every field, also those that this program does not know, is read whole, whatever the
+// cache has of it.
+func TestAWholeObjectIsNotReadFromTheCache(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-4", Labels: map[string]string{"app": "web"}}}).Build()
+	g := &ReadCache{}
+	g.Clear()
+	on := g.Clients(&plans.Plan{}, Clusters{plans.Source: c})[plans.Source]
+	key := client.ObjectKey{Namespace: "shop", Name: "web-4"}
+	if err := on.Get(t.Context(), key, &corev1.Pod{}); err != nil {
+		t.Fatal(err)
+	}
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err := c.Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-4"}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"shop"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := on.Get(t.Context(), key, whole); err != nil || whole.GetLabels()["app"] != "shop" {
+		t.Errorf("read %v, %v", whole.Object, err)
+	}
+	var cached corev1.Pod
+	if err := on.Get(t.Context(), key, &cached); err != nil || cached.Labels["app"] != "web" {
+		t.Errorf("the look sees %v, %v: it must see one state of the object to its end", cached.Labels, err)
 	}
 }
 
