@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // plan returns a plan that moves web[0..4] from shop to mall with d = 1 and a user's budget on the source.
@@ -97,7 +98,12 @@ func TestBudgets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithObjects(tt.world...).Build()
-			s, err := Looks(plan(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, nil)[tt.op](t.Context(), moment(tt.op))
+			look := func(on map[plans.Side]client.Client) (plans.Observation, error) {
+				return Looks(plan(), on, nil)[tt.op](t.Context(), moment(tt.op))
+			}
+			on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
+			planstest.Unread(t, on, look)
+			s, err := look(on)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -141,10 +141,16 @@ func looks(t *testing.T, from func() *scene, look func(Steps) plans.Look, rows m
 		t.Run(name, func(t *testing.T) {
 			s := from()
 			row.change(s)
-			got, err := look(s.steps())(t.Context(), s.moment)
+			w := s.steps()
+			got, err := look(w)(t.Context(), s.moment)
 			if err != nil || got.Standing != row.want || !strings.Contains(got.Reason, row.reason) {
 				t.Errorf("%s %q (%v), expected %s %q", got.Standing, got.Reason, err, row.want, row.reason)
 			}
+			planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+				failing := w
+				failing.On = on
+				return look(failing)(t.Context(), s.moment)
+			})
 		})
 	}
 }

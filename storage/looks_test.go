@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 const disk = "disk.example.com^vol-1"
@@ -175,7 +175,9 @@ func checkLook(t *testing.T, rows []row, look func(*plans.Plan, map[plans.Side]c
 			if s.Standing != r.want || !strings.Contains(s.Reason, r.reason) {
 				t.Fatalf("got %s (%s), expected %s (%s)", s.Standing, s.Reason, r.want, r.reason)
 			}
-			unread(t, p, on, r.moment, look)
+			planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+				return look(p, on, r.moment.Op)(t.Context(), r.moment)
+			})
 			if strings.HasPrefix(s.Reason, ";") {
 				t.Errorf("the reason is no sentence of its own: %q", s.Reason)
 			}
@@ -187,46 +189,6 @@ func checkLook(t *testing.T, rows []row, look func(*plans.Plan, map[plans.Side]c
 			}
 			r.then(t, c)
 		})
-	}
-}
-
-// unread lets each read of a look fail in turn: the look must return the error, and conclude nothing from what it has
-// not read.
-func unread(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, look func(*plans.Plan, map[plans.Side]client.Client, plans.Op) plans.Look) {
-	t.Helper()
-	for n := 0; ; n++ {
-		reads, what, away := 0, "", apierrors.NewServiceUnavailable("away")
-		fails := func(read string) error {
-			if reads++; reads == n+1 {
-				what = read
-				return away
-			}
-			return nil
-		}
-		failing := map[plans.Side]client.Client{}
-		for side, c := range on {
-			failing[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					if err := fails(clusters.KindOf(o) + " " + key.String()); err != nil {
-						return err
-					}
-					return c.Get(ctx, key, o, opts...)
-				},
-				List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-					if err := fails(clusters.KindOf(l)); err != nil {
-						return err
-					}
-					return c.List(ctx, l, opts...)
-				},
-			})
-		}
-		s, err := look(p, failing, m.Op)(t.Context(), m)
-		if what == "" {
-			return // each of its reads has failed once
-		}
-		if !errors.Is(err, away) {
-			t.Errorf("%s cannot be read: got %s (%s), %v", what, s.Standing, s.Reason, err)
-		}
 	}
 }
 
