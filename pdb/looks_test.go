@@ -144,10 +144,16 @@ func TestNumbersThatAnotherWriterSetStay(t *testing.T) {
 	changed := []client.Object{budget("shop", atMost("3"), wrote("minAvailable 5")), budget("mall", atMost("0"), wrote("maxUnavailable 0"))}
 	api := fake.NewClientBuilder().WithObjects(changed...).Build()
 	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
-	for name, look := range map[string]plans.Look{
-		"tighten": Looks(plan(), on, nil)[plans.Tighten], "relax": Looks(plan(), on, nil)[plans.Relax], "within": Within(plan(), on, 0), "restore": Restore(plan(), on),
+	for name, look := range map[string]func(map[plans.Side]client.Client) plans.Look{
+		"tighten": func(on map[plans.Side]client.Client) plans.Look { return Looks(plan(), on, nil)[plans.Tighten] },
+		"relax":   func(on map[plans.Side]client.Client) plans.Look { return Looks(plan(), on, nil)[plans.Relax] },
+		"within":  func(on map[plans.Side]client.Client) plans.Look { return Within(plan(), on, 0) },
+		"restore": func(on map[plans.Side]client.Client) plans.Look { return Restore(plan(), on) },
 	} {
-		s, err := look(t.Context(), moment(plans.Tighten))
+		s, err := look(on)(t.Context(), moment(plans.Tighten))
+		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+			return look(on)(t.Context(), moment(plans.Tighten))
+		})
 		if want := "was changed to maxUnavailable 3 by an unknown client; set it back to minAvailable 5"; err != nil || s.Standing != plans.Conflict || !strings.Contains(s.Reason, want) {
 			t.Errorf("%s: %s (%s), %v, expected %q", name, s.Standing, s.Reason, err, want)
 		}

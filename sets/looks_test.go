@@ -425,3 +425,20 @@ func TestNothingIsTouchedOfAnOrdinalThatIsInRangeAgain(t *testing.T) {
 		}
 	}
 }
+
+// What a side needs is not concluded from pods, nodes or sets that cannot be read: pods that were not read are not down.
+func TestNeedsAreReadWhole(t *testing.T) {
+	s := at(plans.Shrink, plans.Slice{Start: 2, Replicas: 2}, plans.Slice{Start: 4, Replicas: 1})
+	s.node.Spec.Unschedulable = true
+	s.plan.Destination.Cluster = "another" // both are the one of the test
+	w := s.steps()
+	needs, err := w.Needs(t.Context())
+	if err != nil || needs[plans.Source].Down != "" || len(needs[plans.Source].Exposed) != 2 || len(needs[plans.Destination].Exposed) != 1 {
+		t.Fatalf("%+v, %v", needs, err)
+	}
+	planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+		w.On = on
+		needs, err := w.Needs(t.Context())
+		return plans.Observation{Reason: needs.On(plans.Source)}, err
+	})
+}

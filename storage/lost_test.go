@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // machine returns a node by another name than n1.
@@ -52,6 +53,10 @@ func TestWhatIsKnownOfAPodWithoutARecord(t *testing.T) {
 			if !strings.HasPrefix(got.Stopped, c.want.Stopped) || (got.Stopped == "") != (c.want.Stopped == "") {
 				t.Errorf("stopped: %q, expected %q", got.Stopped, c.want.Stopped)
 			}
+			planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+				got, why, err := LastSeen(t.Context(), rebind(), on, plans.Source, 4, at(plans.Vacate).Flight.Volumes)
+				return plans.Observation{Reason: got.Stopped + why}, err
+			})
 			got.Stopped, c.want.Stopped, c.want.Ordinal = "", "", 4
 			if got != c.want {
 				t.Errorf("%+v, expected %+v", got, c.want)
