@@ -107,6 +107,9 @@ func TestAWholeObjectIsNotReadFromTheCache(t *testing.T) {
 	}
 	whole := &unstructured.Unstructured{}
 	whole.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err := on.Get(t.Context(), key, whole); err != nil || whole.GetLabels()["app"] != "web" {
+		t.Errorf("read %v, %v", whole.Object, err)
+	}
 	if err := c.Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-4"}}, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"shop"}}}`))); err != nil {
 		t.Fatal(err)
 	}
