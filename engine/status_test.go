@@ -212,3 +212,17 @@ func TestTheStatusSaysThatAProcessGetsNoFurther(t *testing.T) {
 		}
 	}
 }
+
+// The ordinals of the wave under way show what is done with them, and no others do.
+func TestAnOrdinalOfTheWaveShowsItsStep(t *testing.T) {
+	row := OrdinalView{Source: "Ready", Destination: "-"}
+	for _, c := range []struct {
+		op      plans.Op
+		ordinal int32
+		want    string
+	}{{plans.Shrink, 4, "Shrink"}, {plans.Shrink, 3, phaseOn(plans.Source)}, {plans.Freeze, 4, phaseOn(plans.Source)}} {
+		if got := phase(row, plans.Step{Op: c.op, Ordinals: plans.Slice{Start: 4, Replicas: 1}}, c.ordinal); got != c.want {
+			t.Errorf("%s, ordinal %d: %q, expected %q", c.op, c.ordinal, got, c.want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 func sized(size string) corev1.ResourceList {
@@ -50,6 +51,7 @@ func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans
 		if err != nil {
 			t.Fatal(err)
 		}
+		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) { return Looks(p, on)[m.Op](t.Context(), m) })
 		if s.Standing != plans.Before || n == most {
 			return s
 		}
@@ -127,6 +129,24 @@ func TestNothingIsLearntFromASideOnWhichNothingRan(t *testing.T) {
 	s := carry(t, apart(), on, at(plans.Reserve, back, func(m *plans.StepContext) { m.Reversed = true }), 2)
 	if s.Standing != plans.After || theVolume(t, on[plans.Source]).Spec.Capacity.Storage().String() != "40Gi" {
 		t.Errorf("%s (%s), size %s", s.Standing, s.Reason, theVolume(t, on[plans.Source]).Spec.Capacity.Storage())
+	}
+}
+
+// What a volume object says that the plan has not marked, such as one that another writer has created, is not learnt:
+// neither its size nor its claim.
+func TestNothingIsLearntFromAVolumeObjectOfAnother(t *testing.T) {
+	fresh := func(pv *corev1.PersistentVolume) { savedOn(pv); pv.Spec.Capacity = sized("40Gi") }
+	for name, change := range map[string]func(*corev1.PersistentVolume){"unmarked": unmarked, "of another plan": stampedOn("another-plan/1/2")} {
+		foreign := func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = sized("10Gi"); change(pv) }
+		on := map[plans.Side]client.Client{
+			plans.Source:      fake.NewClientBuilder().WithObjects(volume("shop", "", fresh)).Build(),
+			plans.Destination: fake.NewClientBuilder().WithObjects(volume("mall", "", foreign)).Build(),
+		}
+		before := theVolume(t, on[plans.Source])
+		s := carry(t, apart(), on, at(plans.Reserve, back), 2)
+		if after := theVolume(t, on[plans.Source]); after.Spec.Capacity.Storage().String() != "40Gi" || after.Annotations[plans.ClaimAnnotation] != before.Annotations[plans.ClaimAnnotation] {
+			t.Errorf("%s: %s (%s), size %s", name, s.Standing, s.Reason, after.Spec.Capacity.Storage())
+		}
 	}
 }
 
