@@ -220,7 +220,7 @@ func TestAnOrdinalOfTheWaveShowsItsStep(t *testing.T) {
 		op      plans.Op
 		ordinal int32
 		want    string
-	}{{plans.Shrink, 4, "Shrink"}, {plans.Shrink, 3, phaseOn(plans.Source)}, {plans.Freeze, 4, phaseOn(plans.Source)}} {
+	}{{plans.Shrink, 4, "Shrink"}, {plans.Shrink, 3, phaseOn(plans.Source)}} {
 		if got := phase(row, plans.Step{Op: c.op, Ordinals: plans.Slice{Start: 4, Replicas: 1}}, c.ordinal); got != c.want {
 			t.Errorf("%s, ordinal %d: %q, expected %q", c.op, c.ordinal, got, c.want)
 		}
