@@ -7,48 +7,97 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Unread lets each read of a look fail in turn. The look must return the error, and conclude nothing from what it has not
-// read.
+var (
+	errAway     = apierrors.NewServiceUnavailable("away")
+	errUnwanted = errors.New("nothing is written here")
+)
+
+// Unread lets each read of a look fail in turn, and then each read of its write. Look and write must return the error, and
+// conclude nothing from what they have not read. Nothing is written.
 func Unread(t *testing.T, on map[plans.Side]client.Client, look func(map[plans.Side]client.Client) (plans.Observation, error)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		reads, what, away := 0, "", apierrors.NewServiceUnavailable("away")
-		fails := func(read string) error {
-			if reads++; reads == n {
-				what = read
-				return away
-			}
-			return nil
+		f := &unreadable{fails: n}
+		s, err := look(f.clients(on))
+		if f.what == "" {
+			break // each of its reads has failed once
 		}
-		failing := map[plans.Side]client.Client{}
-		for side, c := range on {
-			failing[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a client of the test
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					if err := fails(fmt.Sprintf("%T %s", o, key)); err != nil {
-						return err
-					}
-					return c.Get(ctx, key, o, opts...)
-				},
-				List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-					if err := fails(fmt.Sprintf("%T", l)); err != nil {
-						return err
-					}
-					return c.List(ctx, l, opts...)
-				},
-			})
-		}
-		s, err := look(failing)
-		if what == "" {
-			return // each of its reads has failed once
-		}
-		if !errors.Is(err, away) {
-			t.Errorf("%s cannot be read: got %s (%s), %v", what, s.Standing, s.Reason, err)
+		if !errors.Is(err, errAway) {
+			t.Errorf("%s cannot be read: got %s (%s), %v", f.what, s.Standing, s.Reason, err)
 		}
 	}
+	for n := 1; ; n++ {
+		f := &unreadable{}
+		s, err := look(f.clients(on))
+		if err != nil || s.Write == nil {
+			return
+		}
+		f.reads, f.fails = 0, n
+		err = s.Write(t.Context())
+		if f.what == "" {
+			return
+		}
+		if !errors.Is(err, errAway) {
+			t.Errorf("%s cannot be read before it is written (%s): %v", f.what, s.Reason, err)
+		}
+	}
+}
+
+// unreadable makes clients of which one read fails, and every write.
+type unreadable struct {
+	// fails is the number of the read that fails; 0 for none.
+	fails, reads int
+	// what names the read that has failed.
+	what string
+}
+
+func (f *unreadable) read(what string) error {
+	if f.reads++; f.reads != f.fails {
+		return nil
+	}
+	f.what = what
+	return errAway
+}
+
+func (f *unreadable) clients(on map[plans.Side]client.Client) map[plans.Side]client.Client {
+	out := map[plans.Side]client.Client{}
+	for side, c := range on {
+		out[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a client of the test
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if err := f.read(fmt.Sprintf("%T %s", o, key)); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				if err := f.read(fmt.Sprintf("%T", l)); err != nil {
+					return err
+				}
+				return c.List(ctx, l, opts...)
+			},
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return errUnwanted
+			},
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				return errUnwanted
+			},
+			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+				return errUnwanted
+			},
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return errUnwanted
+			},
+			Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+				return errUnwanted
+			},
+		})
+	}
+	return out
 }
