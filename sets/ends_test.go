@@ -156,6 +156,11 @@ func thawed(t *testing.T, s *scene, look func(Steps) plans.Look) *appsv1.Statefu
 	t.Helper()
 	w := s.steps()
 	for range 3 {
+		planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+			failing := w
+			failing.On = on
+			return look(failing)(t.Context(), s.moment)
+		})
 		got, err := look(w)(t.Context(), s.moment)
 		if err != nil || got.Standing == plans.During || got.Standing == plans.Conflict {
 			t.Fatal(got.Reason, err)
@@ -188,7 +193,14 @@ func loser(w Steps) plans.Look { return w.ThawLoser }
 // What has moved is on the destination and nowhere else when a Move ends (S1, S12).
 func TestAMoveEndsOnlyWithBothRangesInPlace(t *testing.T) {
 	for lowest, want := range map[int32]string{2: "", 3: "StatefulSet shop/web has the ordinals []"} {
-		why, err := ended().steps().InPlace(t.Context(), lowest)
+		w := ended().steps()
+		planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+			failing := w
+			failing.On = on
+			why, err := failing.InPlace(t.Context(), 2)
+			return plans.Observation{Reason: why}, err
+		})
+		why, err := w.InPlace(t.Context(), lowest)
 		if err != nil || (why == "") != (want == "") {
 			t.Errorf("lowest %d: %q (%v), expected %q", lowest, why, err, want)
 		}
@@ -430,4 +442,25 @@ func TestASetIsTakenBackAsItWas(t *testing.T) {
 		"the source is another, with a mark": {func(s *scene) { s.source.UID = "another"; s.source.Spec.ServiceName = "another" }, plans.Conflict, "its spec differs"},
 		"the source is gone":                 {func(s *scene) { s.source = nil }, plans.Conflict, "recreate it as it was"},
 	})
+}
+
+// The mark is taken off every revision that has it, of both sets, and off no other (S15).
+func TestTheMarkIsTakenOffTheRevisions(t *testing.T) {
+	s := ended()
+	s.destination.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for name, stamp := range map[string]string{"web-1": "web-abc/1/9", "web-2": "", "web-3": "another-plan/1/9"} {
+		r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.destination, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
+		r.Labels = s.destination.Spec.Selector.MatchLabels
+		if stamp != "" {
+			r.Annotations = map[string]string{plans.StampAnnotation: stamp}
+		}
+		s.others = append(s.others, r)
+	}
+	thawed(t, s, func(w Steps) plans.Look { return w.UnmarkRevisions })
+	for name, want := range map[string]string{"web-1": "", "web-2": "", "web-3": "another-plan/1/9"} {
+		var r appsv1.ControllerRevision
+		if err := s.on.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: name}, &r); err != nil || r.Annotations[plans.StampAnnotation] != want {
+			t.Errorf("revision %s: %v, %v", name, r.Annotations, err)
+		}
+	}
 }

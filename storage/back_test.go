@@ -51,7 +51,9 @@ func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans
 		if err != nil {
 			t.Fatal(err)
 		}
-		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) { return Looks(p, on)[m.Op](t.Context(), m) })
+		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+			return Looks(p, on)[m.Op](t.Context(), m)
+		})
 		if s.Standing != plans.Before || n == most {
 			return s
 		}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // The claim of the source is saved on several volumes: on ours, on one of another plan, and on one from another
@@ -24,7 +26,12 @@ func TestAVolumeIsFoundByTheClaimThatThePlanSavedOnIt(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(
 		volume("shop", "old"), volume("shop", "x", named("pv-2"), stampedOn("other/1/2")), volume("elsewhere", "x", named("pv-3"), saved),
 	).Build()
-	all, err := Traces(t.Context(), rebind(), map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}, func(client.Object) {})
+	on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
+	all, err := Traces(t.Context(), rebind(), on, func(client.Object) {})
+	planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+		all, err := Traces(t.Context(), rebind(), on, func(client.Object) {})
+		return plans.Observation{Reason: fmt.Sprintf("%d traces", len(all))}, err
+	})
 	if err != nil || len(all) != 5 {
 		t.Fatalf("%d traces, %v", len(all), err)
 	}
