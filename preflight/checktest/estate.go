@@ -156,11 +156,18 @@ func (c concurrent) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKi
 // words between the dots, FAIL or WARN first.
 func (e Estate) Finds(t *testing.T, run func(context.Context, check.Inspection) ([]check.Finding, error), want ...string) {
 	t.Helper()
-	found, err := run(t.Context(), e.Inspected(t))
+	i := e.Inspected(t)
+	found, err := run(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ExpectFindings(t, found, want...)
+	planstest.Unread(t, i.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+		failing := check.Inspect(i.Plan, on)
+		failing.Now, failing.Flags = i.Now, i.Flags
+		found, err := run(t.Context(), failing)
+		return plans.Observation{Reason: fmt.Sprintf("%d findings", len(found))}, err
+	})
 }
 
 // ExpectFindings compares findings with the words that they must contain, one string for each finding.

@@ -72,10 +72,10 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 	}
 	here, err := propertyOn(ctx, i, plans.Source, p)
 	if err != nil {
-		if there != nil {
+		if there != nil || !apierrors.IsForbidden(err) {
 			return check.Unseen(err, called+" on the source", p.resource)
 		}
-		here = nil // the object is missing there anyway
+		here = nil // the object is missing on the destination, whatever a source shows that nobody may read
 	}
 	switch {
 	case there == nil && here == nil && err == nil && p.byHand:
