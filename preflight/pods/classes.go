@@ -75,7 +75,7 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 		if there != nil || !apierrors.IsForbidden(err) {
 			return check.Unseen(err, called+" on the source", p.resource)
 		}
-		here = nil // the object is missing on the destination, whatever a source shows that nobody may read
+		here = nil // the object is missing on the destination anyway
 	}
 	switch {
 	case there == nil && here == nil && err == nil && p.byHand:
