@@ -84,14 +84,7 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 			Remedy: "see that the destination has one for each ordinal before it comes",
 		}}, nil
 	case there == nil:
-		saw := "it does not exist on the destination"
-		if here != nil && p.shows != nil {
-			saw += " (on the source: " + p.shows(here) + ")"
-		}
-		return []check.Finding{{
-			Object: called, Saw: saw, Want: "it to exist, as " + cmp.Or(p.wanted, "the pods name it"),
-			Remedy: "it is not copied: create it there, or name another with " + cmp.Or(p.another, "--patch"),
-		}}, nil
+		return []check.Finding{missing(p, here)}, nil
 	case here != nil && !i.Plan.OneCluster() && p.differs != nil:
 		if saw := p.differs(here, there); saw != "" {
 			return []check.Finding{{
@@ -101,6 +94,18 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 		}
 	}
 	return nil, nil
+}
+
+// missing is the finding about an object that the destination lacks. here is the source's, or nil.
+func missing(p clusterObject, here client.Object) check.Finding {
+	saw := "it does not exist on the destination"
+	if here != nil && p.shows != nil {
+		saw += " (on the source: " + p.shows(here) + ")"
+	}
+	return check.Finding{
+		Object: p.kind + " " + p.name, Saw: saw, Want: "it to exist, as " + cmp.Or(p.wanted, "the pods name it"),
+		Remedy: "it is not copied: create it there, or name another with " + cmp.Or(p.another, "--patch"),
+	}
 }
 
 // propertyOn reads a clusterObject on a side; nil means that it does not exist, or that its API is not
