@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,8 +83,14 @@ func (f *unreadable) clients(on map[plans.Side]client.Client) map[plans.Side]cli
 				}
 				return c.List(ctx, l, opts...)
 			},
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				return errUnwanted
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if !strings.HasSuffix(fmt.Sprintf("%T", o), "Review") { // a review asks, and nothing of it is stored
+					return errUnwanted
+				}
+				if err := f.read(fmt.Sprintf("%T", o)); err != nil {
+					return err
+				}
+				return c.Create(ctx, o, opts...)
 			},
 			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 				return errUnwanted

@@ -29,7 +29,10 @@ func Images(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		return nil, err
 	}
 	spec := template.Spec
-	nodes := cached(ctx, i)
+	nodes, err := cached(ctx, i)
+	if err != nil {
+		return nil, err
+	}
 	secrets, err := pullSecrets(ctx, i, spec)
 	if err != nil {
 		return nil, err
@@ -112,10 +115,10 @@ type nodeImages struct {
 	hidden bool
 }
 
-func cached(ctx context.Context, i check.Inspection) (s nodeImages) {
+func cached(ctx context.Context, i check.Inspection) (s nodeImages, err error) {
 	nodes, err := nodes(ctx, i)
-	if err != nil {
-		return nodeImages{hidden: true} // only a report; the move itself checks what it needs of the nodes
+	if err != nil { // only a report: the move itself checks what it needs of the nodes
+		return nodeImages{hidden: true}, check.IgnoreForbidden(err)
 	}
 	for _, n := range nodes {
 		have := map[string]bool{}
@@ -127,7 +130,7 @@ func cached(ctx context.Context, i check.Inspection) (s nodeImages) {
 		}
 		s.byNode = append(s.byNode, have)
 	}
-	return s
+	return s, nil
 }
 
 // have returns, in words, how many nodes list all of the images. everywhere reports that all nodes do and
