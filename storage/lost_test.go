@@ -28,6 +28,8 @@ func TestWhatIsKnownOfAPodWithoutARecord(t *testing.T) {
 	running.Spec.NodeName = "n2"
 	never := false
 	unattached := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &never}}
+	inline := attachment()
+	inline.Name, inline.Spec.Source = "va-2", storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{}}
 	off := machine("n2", "u2", corev1.ConditionFalse)
 	off.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 	well, doubtful := machine("n1", "u1", corev1.ConditionTrue), machine("n2", "u2", corev1.ConditionUnknown)
@@ -36,13 +38,14 @@ func TestWhatIsKnownOfAPodWithoutARecord(t *testing.T) {
 		want  plans.Pod
 		why   string
 	}{
-		"the pod is there":                  {[]client.Object{running, well, machine("n2", "u2", corev1.ConditionTrue)}, plans.Pod{UID: "pod-uid", Node: "n2", NodeUID: "u2"}, ""},
-		"an attachment names its node":      {[]client.Object{attachment(), well, doubtful}, plans.Pod{Node: "n1", NodeUID: "u1"}, ""},
-		"a kubelet reports the volume":      {[]client.Object{machine("n1", "u1", corev1.ConditionTrue, "kubernetes.io/csi/"+disk), doubtful}, plans.Pod{Node: "n1", NodeUID: "u1"}, ""},
-		"nothing names a node":              {[]client.Object{well}, plans.Pod{Stopped: "every node of the source is Ready"}, ""},
-		"one node is not Ready":             {[]client.Object{well, doubtful}, plans.Pod{}, "node n2 is not Ready"},
-		"one node is out of service":        {[]client.Object{well, off}, plans.Pod{Stopped: "every node of the source is Ready"}, ""},
-		"no attachment would name the node": {[]client.Object{well, unattached}, plans.Pod{}, "no volume whose VolumeAttachment would name it"},
+		"the pod is there":                   {[]client.Object{running, well, machine("n2", "u2", corev1.ConditionTrue)}, plans.Pod{UID: "pod-uid", Node: "n2", NodeUID: "u2"}, ""},
+		"an attachment names its node":       {[]client.Object{attachment(), well, doubtful}, plans.Pod{Node: "n1", NodeUID: "u1"}, ""},
+		"another attachment names no volume": {[]client.Object{inline, well}, plans.Pod{Stopped: "every node of the source is Ready"}, ""},
+		"a kubelet reports the volume":       {[]client.Object{machine("n1", "u1", corev1.ConditionTrue, "kubernetes.io/csi/"+disk), doubtful}, plans.Pod{Node: "n1", NodeUID: "u1"}, ""},
+		"nothing names a node":               {[]client.Object{well}, plans.Pod{Stopped: "every node of the source is Ready"}, ""},
+		"one node is not Ready":              {[]client.Object{well, doubtful}, plans.Pod{}, "node n2 is not Ready"},
+		"one node is out of service":         {[]client.Object{well, off}, plans.Pod{Stopped: "every node of the source is Ready"}, ""},
+		"no attachment would name the node":  {[]client.Object{well, unattached}, plans.Pod{}, "no volume whose VolumeAttachment would name it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on := map[plans.Side]client.Client{plans.Source: fake.NewClientBuilder().WithObjects(c.world...).Build()}

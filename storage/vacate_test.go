@@ -31,6 +31,10 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 	silent := node(corev1.ConditionUnknown, "kubernetes.io/csi/"+disk)
 	failed := attachment()
 	failed.Status.AttachError = &storagev1.VolumeError{Message: "volume not found\nsecond line"}
+	another, inline := attachment(), attachment()
+	theirs := "pv-of-others"
+	another.Spec.Source.PersistentVolumeName = &theirs
+	inline.Name, inline.Spec.Source = "va-2", storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{}}
 	never := false
 	unattached := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &never}}
 	seen := plans.Pod{Node: "n1", Stopped: "node n1 is Ready"}
@@ -46,6 +50,7 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 		{name: "a person who spoke of another node than the attachment's", moment: at(plans.Vacate, pods(seen, "n2")), world: []client.Object{attachment()}, want: plans.During, reason: "still attached to node n1"},
 		{name: "a node that uses the volume rather than the person", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{busy, attachment()}, want: plans.During, reason: "still attached to node n1"},
 		{name: "a person who knows of a node that is silent, whatever it has said last", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{silent, attachment()}, want: plans.After},
+		{name: "not an attachment of another volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), another, inline}, want: plans.After},
 		{name: "a person who knows of that", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.After},
 		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
 	})
