@@ -294,6 +294,17 @@ func TestABudgetOfThePlanAloneIsNotLeft(t *testing.T) {
 	}
 }
 
+// The user is never told to delete a budget that was there before the plan.
+func TestABudgetOfTheUserIsNotToBeDeleted(t *testing.T) {
+	api := fake.NewClientBuilder().WithObjects(budget("mall", atMost("1"))).Build()
+	p := plan()
+	p.Budget.SourceExisted, p.Budget.DestinationExisted = false, true
+	s, err := Restore(p, map[plans.Side]client.Client{plans.Source: api, plans.Destination: api})(t.Context(), moment(plans.Thaw))
+	if err != nil || strings.Contains(s.Reason, "delete it") {
+		t.Errorf("%s (%s), %v", s.Standing, s.Reason, err)
+	}
+}
+
 // A namespace that was deleted took the set with the budget: who recreates the budget alone has no volumes behind it.
 func TestABudgetThatWentWithItsSetIsNotAskedForAlone(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -435,12 +435,30 @@ func TestASetIsTakenBackAsItWas(t *testing.T) {
 		"what is down is still up": {func(s *scene) {
 			s.moment.Began, s.moment.Flight, s.source.Annotations = true, &plans.Flight{Ordinals: s.moment.Ordinals}, nil
 		}, plans.Before, "source: StatefulSet web: taken back into the plan"},
-		"it has ordinals":                    {unmarked(func(d *appsv1.StatefulSet) { *d.Spec.Replicas = 1 }), plans.Conflict, "it cannot be taken back into the plan like that"},
-		"its pods are others":                {unmarked(func(d *appsv1.StatefulSet) { d.Spec.Template.Spec.HostNetwork = true }), plans.Conflict, "spec.template differs from the source's"},
+		"it has ordinals":                       {unmarked(func(d *appsv1.StatefulSet) { *d.Spec.Replicas = 1 }), plans.Conflict, "it cannot be taken back into the plan like that"},
+		"its pods are others":                   {unmarked(func(d *appsv1.StatefulSet) { d.Spec.Template.Spec.HostNetwork = true }), plans.Conflict, "spec.template differs from the source's"},
+		"an ordinal went before its step began": {func(s *scene) { *s.source.Spec.Replicas = 2; s.source.Annotations = nil }, plans.Conflict, "it cannot be taken back into the plan like that"},
+		"an ordinal went by the step": {func(s *scene) {
+			*s.source.Spec.Replicas, s.source.Annotations, s.moment.Began = 2, nil, true
+			s.moment.Flight = &plans.Flight{Ordinals: s.moment.Ordinals, From: plans.Source}
+		}, plans.Before, "source: StatefulSet web: taken back into the plan"},
+		"its claims are others": {unmarked(func(d *appsv1.StatefulSet) {
+			d.Spec.VolumeClaimTemplates = append(d.Spec.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cache"}})
+		}), plans.Conflict, "spec.volumeClaimTemplates differs from the source's"},
 		"another plan has it":                {func(s *scene) { s.destination.Annotations[plans.StampAnnotation] = "web-xyz/1/1" }, plans.Conflict, "belongs to plan web-xyz"},
 		"it is being deleted":                {func(s *scene) { dying(s.destination) }, plans.Conflict, "is being deleted by another writer"},
 		"the source is another, with a mark": {func(s *scene) { s.source.UID = "another"; s.source.Spec.ServiceName = "another" }, plans.Conflict, "its spec differs"},
 		"the source is gone":                 {func(s *scene) { s.source = nil }, plans.Conflict, "recreate it as it was"},
+	})
+	arriving := func() *scene {
+		s := at(plans.Grow, plans.Slice{Start: 2, Replicas: 2}, plans.Slice{Start: 4, Replicas: 1})
+		left(s)
+		s.moment.Readopt, s.destination.Annotations = true, nil
+		return s
+	}
+	looks(t, arriving, func(w Steps) plans.Look { return w.Grow }, map[string]seen{
+		"an ordinal came by the step":           {func(*scene) {}, plans.Before, "destination: StatefulSet web: taken back into the plan"},
+		"an ordinal came before its step began": {func(s *scene) { s.moment.Began = false }, plans.Conflict, "it cannot be taken back into the plan like that"},
 	})
 }
 
@@ -462,5 +480,16 @@ func TestTheMarkIsTakenOffTheRevisions(t *testing.T) {
 		if err := s.on.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: name}, &r); err != nil || r.Annotations[plans.StampAnnotation] != want {
 			t.Errorf("revision %s: %v, %v", name, r.Annotations, err)
 		}
+	}
+}
+
+// An account lists the Secrets on the destination that were copied there, and no token of the other cluster.
+func TestAnAccountListsTheSecretsThatAreCopied(t *testing.T) {
+	account := &corev1.ServiceAccount{Secrets: []corev1.ObjectReference{{Name: "password", UID: "1"}, {Name: "app-token"}, {Name: "settings"}}}
+	s := ended()
+	s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "password"}, {Kind: "ConfigMap", Name: "settings"}}
+	got := s.steps().mountable(account)
+	if want := []corev1.ObjectReference{{Name: "password"}}; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
 	}
 }
