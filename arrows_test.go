@@ -35,6 +35,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"cmd/orchestrator", "orchestrator plans clusters/transport cmd/internal/program"},
 		{"cmd/stsmigrate", "plans/plainyaml cmd/internal/page cmd/internal/live cmd/internal/rehearsal plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/program docs/schemas adoption rollout engine engine/requests engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/flagtest", ""},
+		{"cmd/internal/programtest", "cmd/internal/program"},
 		{"cmd/internal/rehearsal", "cmd/internal/program engine records dns clusters plans plans/journal"},
 		{"cmd/internal/draft", "plans/plainyaml cmd/internal/program cmd/internal/reach preflight plans/preview clusters plans"},
 		{"cmd/internal/compare", "cmd/internal/output cmd/internal/program plans/preview plans"},

@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/programtest"
 )
 
 // Traces are sent only where OpenTelemetry's standard variables name an address.
@@ -33,17 +27,5 @@ func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 
 // A server that is away is reported as such, with what to do.
 func TestAServerThatIsAwayIsReportedWithWhatToDo(t *testing.T) {
-	server := httptest.NewServer(nil)
-	server.Close()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-		"clusters": [{"name": "a", "cluster": {"server": %q}}], "users": [{"name": "a"}]}`, server.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errOut bytes.Buffer
-	code := program.Run(t.Context(), command(), []string{"--kubeconfig=" + file, "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}, &out, &errOut)
-	if text := errOut.String(); code != 1 || !strings.Contains(text, "error: asking the API server for its version: ") || !strings.Contains(text, "then start it again") {
-		t.Errorf("exit code %d, %q", code, text)
-	}
+	programtest.SaysThatTheServerIsAway(t, command())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,19 +10,8 @@ import (
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/programtest"
 )
-
-// kubeconfig returns the name of a kubeconfig of a server.
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-		"clusters": [{"name": "a", "cluster": {"server": %q}}], "users": [{"name": "a"}]}`, server)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
 
 // Bad input yields one line of error and exit code 1, before any request to a cluster.
 func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
@@ -55,28 +43,17 @@ func TestRefusesWhatItDoesNotUnderstand(t *testing.T) {
 func TestFollowsNoRedirect(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://elsewhere.invalid/login?code=secret", http.StatusFound))
 	t.Cleanup(server.Close)
-	file := kubeconfig(t, server.URL)
 	for _, manage := range []string{slice, native} {
-		var out, errOut bytes.Buffer
-		args := []string{"--manage=" + manage, "--kubeconfig=" + file, "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
-		code := program.Run(t.Context(), command(), args, &out, &errOut)
-		if text := errOut.String(); code != 1 || !strings.Contains(text, "redirects are not followed") || strings.Contains(text, "secret") {
-			t.Errorf("--manage=%s: exit code %d, %q", manage, code, text)
+		code, said := programtest.Run(t, command(), server.URL, "--manage="+manage)
+		if code != 1 || !strings.Contains(said, "redirects are not followed") || strings.Contains(said, "secret") {
+			t.Errorf("--manage=%s: exit code %d, %q", manage, code, said)
 		}
 	}
 }
 
 // A server that is away is reported as such, with what to do.
 func TestAServerThatIsAwayIsReportedWithWhatToDo(t *testing.T) {
-	server := httptest.NewServer(nil)
-	server.Close()
-	file := kubeconfig(t, server.URL)
 	for _, manage := range []string{slice, native} {
-		var out, errOut bytes.Buffer
-		args := []string{"--manage=" + manage, "--kubeconfig=" + file, "--namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
-		code := program.Run(t.Context(), command(), args, &out, &errOut)
-		if text := errOut.String(); code != 1 || !strings.Contains(text, "error: asking the API server for its version: ") || !strings.Contains(text, "then start it again") {
-			t.Errorf("--manage=%s: exit code %d, %q", manage, code, text)
-		}
+		programtest.SaysThatTheServerIsAway(t, command(), "--manage="+manage)
 	}
 }
