@@ -45,11 +45,22 @@ func start(t *testing.T, more ...string) *slicerig.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := slicerig.Begin(binary, installed.Kubeconfig, slicerig.Slice, more...)
+	return begin(t, installed.Kubeconfig, slicerig.Slice, more...)
+}
+
+// begin runs a process until the test ends. What the process has said is logged if the test fails.
+func begin(t *testing.T, kubeconfig, kind string, more ...string) *slicerig.Process {
+	t.Helper()
+	p, err := slicerig.Begin(binary, kubeconfig, kind, more...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("slicecontroller:\n%s", p.Output())
+		}
+	})
 	return p
 }
 

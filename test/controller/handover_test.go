@@ -65,11 +65,7 @@ func TestASetGoesFromOneControllerToTheOther(t *testing.T) {
 	end := builtIn(t, north)
 	scale(4)
 	end()
-	again, err := slicerig.Begin(binary, installed.Kubeconfig, slicerig.Native)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(again.Kill)
+	begin(t, installed.Kubeconfig, slicerig.Native)
 	scale(3)
 	if err := s.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-3"}}); err != nil {
 		t.Fatal(err)

@@ -47,16 +47,7 @@ func TestOneNamespaceIsTakenCareOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := slicerig.Begin(binary, kubeconfig, slicerig.Slice, "--leader-elect=true", "--namespaces="+here.namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("slicecontroller:\n%s", p.Output())
-		}
-	})
+	begin(t, kubeconfig, slicerig.Slice, "--leader-elect=true", "--namespaces="+here.namespace)
 	here.until(t, "two pods", here.has("web-0", "web-1"))
 	if err := here.patch(t.Context(), `{"template":{"metadata":{"annotations":{"a":"b"}}}}`); err != nil {
 		t.Fatal(err)

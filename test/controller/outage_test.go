@@ -29,11 +29,7 @@ func another(t *testing.T, kind string) (*cluster.Cluster, *slicerig.Installed, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := slicerig.Begin(binary, installed.Kubeconfig, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
+	p := begin(t, installed.Kubeconfig, kind)
 	s := newSide(t, north, "outage")
 	if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		t.Fatal(err)

@@ -120,12 +120,7 @@ func (r *release) refused() string {
 
 func (r *release) begins(flags ...string) *slicerig.Process {
 	r.t.Helper()
-	p, err := slicerig.Begin(binary, r.installed.Kubeconfig, slicerig.Slice, flags...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(p.Kill)
-	return p
+	return begin(r.t, r.installed.Kubeconfig, slicerig.Slice, flags...)
 }
 
 func (r *release) ends(p *slicerig.Process) {
