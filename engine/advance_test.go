@@ -598,8 +598,8 @@ func TestAStepIsNamedByItsPods(t *testing.T) {
 	if got := e.StepOf(grow); got != "web-2 Grow" {
 		t.Errorf("%q", got)
 	}
-	freeze, _ := e.plan.Step(plans.Leg{Direction: plans.Move}, 1)
-	if got := e.StepOf(freeze); freeze.Whole() && got != string(freeze.Op) {
+	freeze, _ := e.plan.Step(e.plan.FirstLeg(), 1)
+	if got := e.StepOf(freeze); got != "Freeze" {
 		t.Errorf("%q", got)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 func set(namespace string) *appsv1.StatefulSet {
@@ -58,12 +57,8 @@ func TestNoOrdinalGoesWithoutOneBudgetOverThePods(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(set("shop"), set("mall")).WithObjects(c.world...).Build()
-			look := func(on map[plans.Side]client.Client) (plans.Observation, error) {
-				return Looks(plan(), on, nil)[c.op](t.Context(), moment(c.op))
-			}
 			on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
-			planstest.Unread(t, on, look)
-			s, err := look(on)
+			s, err := seen(t, on, moment(c.op), looking(c.op))
 			if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
 				t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
 			}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
 // With d = 1 the only unit moves to the side that needs it, and both sides never have it at once.
@@ -154,12 +153,11 @@ func TestBudgetsStayClosedUntilLatePodsAreGone(t *testing.T) {
 	m := moment(plans.Tighten)
 	m.Ordinals, m.From, m.Reversed = plans.Slice{Start: 2, Replicas: 1}, plans.Destination, true
 	on := map[plans.Side]client.Client{plans.Source: api, plans.Destination: api}
-	for name, look := range map[string]func(map[plans.Side]client.Client) plans.Look{
+	for name, look := range map[string]lookOver{
 		"hand over": func(on map[plans.Side]client.Client) plans.Look { return HandOver(plan(), on, nil) },
-		"tighten":   func(on map[plans.Side]client.Client) plans.Look { return Looks(plan(), on, nil)[plans.Tighten] },
+		"tighten":   looking(plans.Tighten),
 	} {
-		s, err := look(on)(t.Context(), m)
-		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) { return look(on)(t.Context(), m) })
+		s, err := seen(t, on, m, look)
 		if err != nil || s.Standing != plans.During || !strings.Contains(s.Reason, "waiting for the StatefulSet controller to delete it") {
 			t.Errorf("%s: %s (%s), %v", name, s.Standing, s.Reason, err)
 		}

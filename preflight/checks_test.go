@@ -194,15 +194,20 @@ func estateOfTwoSets() checktest.Estate {
 
 // allowAll lets the user of the clients do everything.
 func allowAll(on clusters.Clusters) {
+	allow(on, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+}
+
+// allow lets the API servers answer that the user of the clients has these rights.
+func allow(on clusters.Clusters, rules ...authorizationv1.ResourceRule) {
 	for side, c := range on {
 		on[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				switch review := o.(type) {
 				case *authorizationv1.SelfSubjectAccessReview:
-					review.Status.Allowed = true
+					review.Status.Allowed = len(rules) > 0
 					return nil
 				case *authorizationv1.SelfSubjectRulesReview:
-					review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+					review.Status.ResourceRules = rules
 					return nil
 				}
 				return c.Create(ctx, o, opts...)

@@ -146,13 +146,18 @@ func looks(t *testing.T, from func() *scene, look func(Steps) plans.Look, rows m
 			if err != nil || got.Standing != row.want || !strings.Contains(got.Reason, row.reason) {
 				t.Errorf("%s %q (%v), expected %s %q", got.Standing, got.Reason, err, row.want, row.reason)
 			}
-			planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
-				failing := w
-				failing.On = on
-				return look(failing)(t.Context(), s.moment)
-			})
+			unread(t, w, func(w Steps) (plans.Observation, error) { return look(w)(t.Context(), s.moment) })
 		})
 	}
+}
+
+// unread lets each read of the steps fail in turn.
+func unread(t *testing.T, w Steps, look func(Steps) (plans.Observation, error)) {
+	t.Helper()
+	planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
+		w.On = on
+		return look(w)
+	})
 }
 
 // stamped returns a change of the source's stamp.
@@ -436,8 +441,7 @@ func TestNeedsAreReadWhole(t *testing.T) {
 	if err != nil || needs[plans.Source].Down != "" || len(needs[plans.Source].Exposed) != 2 || len(needs[plans.Destination].Exposed) != 1 {
 		t.Fatalf("%+v, %v", needs, err)
 	}
-	planstest.Unread(t, w.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
-		w.On = on
+	unread(t, w, func(w Steps) (plans.Observation, error) {
 		needs, err := w.Needs(t.Context())
 		return plans.Observation{Reason: needs.On(plans.Source)}, err
 	})

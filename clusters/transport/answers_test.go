@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,13 +132,26 @@ func TestThePauseOfAnApplicationIsNotWaitedFor(t *testing.T) {
 // API servers call their list of published schemas text/plain. No other response may be text, and a page of a
 // login is none of theirs.
 func TestTheListOfPublishedSchemasMayBeText(t *testing.T) {
+	listed := func(_ context.Context, on kubernetes.Interface) error {
+		paths, err := on.Discovery().OpenAPIV3().Paths()
+		if err == nil && paths["apis/apps/v1"] == nil {
+			return fmt.Errorf("read %v", paths)
+		}
+		return err
+	}
+	pod := func(ctx context.Context, on kubernetes.Interface) error {
+		_, err := on.CoreV1().Pods("shop").Get(ctx, "web-0", metav1.GetOptions{})
+		return err
+	}
 	for name, c := range map[string]struct {
-		prefix, media, refused string
+		prefix, media string
+		read          func(context.Context, kubernetes.Interface) error
+		refused       string
 	}{
-		"of an API server":       {"", "text/plain; charset=utf-8", ""},
-		"behind a path":          {"/k8s/clusters/east", "text/plain; charset=utf-8", ""},
-		"the page of a login":    {"", "text/html", "answers text/html: it is no API server of Kubernetes"},
-		"text in place of a pod": {"", "text/plain; charset=utf-8", "answers text/plain: it is no API server of Kubernetes"},
+		"of an API server":       {"", "text/plain; charset=utf-8", listed, ""},
+		"behind a path":          {"/k8s/clusters/east", "text/plain; charset=utf-8", listed, ""},
+		"the page of a login":    {"", "text/html", listed, "answers text/html: it is no API server of Kubernetes"},
+		"text in place of a pod": {"", "text/plain; charset=utf-8", pod, "answers text/plain: it is no API server of Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,14 +161,7 @@ func TestTheListOfPublishedSchemasMayBeText(t *testing.T) {
 			}))
 			t.Cleanup(s.Close)
 			on := kubernetes.NewForConfigOrDie(transport.Careful(&rest.Config{Host: s.URL + c.prefix}))
-			var err error
-			if strings.Contains(name, "pod") {
-				_, err = on.CoreV1().Pods("shop").Get(t.Context(), "web-0", metav1.GetOptions{})
-			} else if paths, failed := on.OpenAPIV3().Paths(); failed != nil {
-				err = failed
-			} else if paths["apis/apps/v1"] == nil {
-				t.Errorf("read %v", paths)
-			}
+			err := c.read(t.Context(), on)
 			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("%v, expected %q", err, c.refused)
 			}

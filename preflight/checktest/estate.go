@@ -162,6 +162,13 @@ func (e Estate) Finds(t *testing.T, run func(context.Context, check.Inspection) 
 		t.Fatal(err)
 	}
 	ExpectFindings(t, found, want...)
+	Unread(t, i, run)
+}
+
+// Unread lets each read of a check fail in turn. The check must return the error, and conclude nothing from what it has
+// not read.
+func Unread(t *testing.T, i check.Inspection, run func(context.Context, check.Inspection) ([]check.Finding, error)) {
+	t.Helper()
 	planstest.Unread(t, i.On, func(on map[plans.Side]client.Client) (plans.Observation, error) {
 		failing := check.Inspect(i.Plan, on)
 		failing.Now, failing.Flags = i.Now, i.Flags
