@@ -50,8 +50,12 @@ type served struct {
 func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, string) {
 	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-of-the-cluster"}})
+	// The fake client would add an unknown kind to the scheme at its first use, while other requests read the scheme.
+	scheme, declared := clusters.Scheme(), records.DeclarationKind()
+	scheme.AddKnownTypeWithName(declared, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(declared.GroupVersion().WithKind(declared.Kind+"List"), &unstructured.UnstructuredList{})
 	s := &served{
-		Client: fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).Build(),
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		kinds: map[string]schema.GroupVersionKind{
 			"namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"), "configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
@@ -151,15 +155,12 @@ func (s *served) list(r *http.Request, gvk schema.GroupVersionKind, namespace st
 }
 
 func (s *served) one(r *http.Request, gvk schema.GroupVersionKind, key client.ObjectKey) (any, error) {
-	var one client.Object = records.NewDeclared(key.Namespace, key.Name)
-	var err error
-	if gvk != records.DeclarationKind() {
-		o, unknown := s.Scheme().New(gvk)
-		if unknown != nil {
-			return nil, unknown
-		}
-		one = o.(client.Object)
+	o, err := s.Scheme().New(gvk)
+	if err != nil {
+		return nil, err
 	}
+	one := o.(client.Object)
+	one.GetObjectKind().SetGroupVersionKind(gvk)
 	switch r.Method {
 	case http.MethodGet:
 		err = s.Get(r.Context(), key, one)
