@@ -76,7 +76,10 @@ func (e ErrLeaseTaken) Error() string {
 func (e ErrLeaseTaken) ReasonID() reasons.ID { return reasons.CarriedOutElsewhere }
 
 // ErrLeaseLost reports that this process no longer holds the Lease of a plan, or cannot know.
-type ErrLeaseLost struct{ Plan, Why string }
+type ErrLeaseLost struct {
+	Plan, Why string
+	Taken     bool // by another process
+}
 
 func (e ErrLeaseLost) Error() string {
 	return fmt.Sprintf("the Lease of plan %s %s", e.Plan, e.Why)
@@ -297,7 +300,7 @@ func (l *Lease) Current() error {
 	if l.failed != nil {
 		why += ": " + l.failed.Error()
 	}
-	return ErrLeaseLost{l.plan, why}
+	return ErrLeaseLost{Plan: l.plan, Why: why}
 }
 
 // Mine returns nil if this process is the holder of the Lease, read live.
@@ -306,11 +309,11 @@ func (l *Lease) Mine(ctx context.Context) error {
 	err := l.home.Get(ctx, l.key, &have)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ErrLeaseLost{l.plan, "is gone; this process does nothing more for the plan"}
+		return ErrLeaseLost{Plan: l.plan, Why: "is gone; this process does nothing more for the plan"}
 	case err != nil:
 		return fmt.Errorf("reading the Lease of plan %s: %w", l.plan, err)
 	case have.Spec.HolderIdentity == nil || *have.Spec.HolderIdentity != l.holder:
-		return ErrLeaseLost{l.plan, "was taken by another process; this one does nothing more for the plan"}
+		return ErrLeaseLost{Plan: l.plan, Why: "was taken by another process; this one does nothing more for the plan", Taken: true}
 	}
 	return nil
 }

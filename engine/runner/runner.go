@@ -71,9 +71,10 @@ type Runner struct {
 }
 
 // Run executes the plan until it is finished, paused, blocked or stopped. It holds the Lease meanwhile, and
-// returns ErrLeaseTaken while another process does, and ErrLeaseLost when the Lease is deleted or taken. What
-// the request states about gates, and what the user vouches for with it, applies to the leg that the plan is
-// then on. The journal is the one at the start; nil if the run did not begin.
+// returns ErrLeaseTaken while another process does, and ErrLeaseLost when the Lease is deleted. When another
+// process has taken it, the plan is Overtaken. What the request states about gates, and what the user vouches for
+// with it, applies to the leg that the plan is then on. The journal is the one at the start; nil if the run did
+// not begin.
 func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progress, j *journal.Journal, err error) {
 	lease, err := c.Store.Acquire(ctx, c.Holder, c.Dead, c.Now)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		Report: func(p engine.Progress, err error) { c.Report(e, p, err) },
 	})
 	if errors.Is(err, engine.ErrStopped) {
-		err = cmp.Or(c.lapsed(ctx, lease), err)
+		p, err = c.stopped(ctx, lease, p)
 	}
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
@@ -153,14 +154,20 @@ func (c Runner) halts(ctx context.Context, lease *records.Lease) <-chan struct{}
 	return halt
 }
 
-// lapsed returns records.ErrLeaseLost if a run has ended for that reason.
-func (c Runner) lapsed(ctx context.Context, lease *records.Lease) error {
+// stopped returns how a run ends that had to stop: its user wanted that, or its Lease is lost. It says the same about a
+// plan that another process has taken over, whether the Lease or the journal shows that first.
+func (c Runner) stopped(ctx context.Context, lease *records.Lease, p engine.Progress) (engine.Progress, error) {
 	select {
 	case <-c.Stop:
-		return nil
+		return p, engine.ErrStopped
 	default:
-		return lease.Mine(ctx)
 	}
+	err := lease.Mine(ctx)
+	if lost := new(records.ErrLeaseLost); errors.As(err, lost) && lost.Taken {
+		reason := fmt.Sprintf("another process has taken plan %s over (it has the Lease now); this one has stopped", c.Plan.Name)
+		return engine.Progress{Kind: engine.Blocked, Overtaken: true, ID: reasons.TakenOver, Reason: reason}, nil
+	}
+	return p, cmp.Or(err, engine.ErrStopped)
 }
 
 // over reports whether another process has ended the plan before this one had the Lease. Without that the Lease

@@ -138,15 +138,31 @@ func TestNoLeaseIsLeftOfAPlanThatAnotherProcessHasEnded(t *testing.T) {
 }
 
 // Without its Lease a process keeps no names, and a wave would wait for them for ever. So it ends when its Lease is deleted
-// or taken, and the next one begins at once, or when the other process has gone.
+// or taken, and the next one begins at once, or when the other process has gone. Whether a process learns from the Lease
+// or from the journal that another one has taken the plan over, it says the same.
 func TestARunEndsWithItsLease(t *testing.T) {
-	for name, loses := range map[string]func(context.Context, client.Client, *coordinationv1.Lease) error{
-		"deleted": func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
-			return home.Delete(ctx, l)
+	type end struct {
+		p   engine.Progress
+		err error
+	}
+	for name, c := range map[string]struct {
+		loses func(context.Context, client.Client, *coordinationv1.Lease) error
+		ends  func(end) bool
+	}{
+		"deleted": {
+			func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
+				return home.Delete(ctx, l)
+			},
+			func(e end) bool { return errors.As(e.err, new(records.ErrLeaseLost)) },
 		},
-		"taken": func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
-			l.Spec.HolderIdentity = new("another")
-			return home.Update(ctx, l)
+		"taken": {
+			func(ctx context.Context, home client.Client, l *coordinationv1.Lease) error {
+				l.Spec.HolderIdentity = new("another")
+				return home.Update(ctx, l)
+			},
+			func(e end) bool {
+				return e.err == nil && e.p.Kind == engine.Blocked && e.p.Overtaken && e.p.ID == reasons.TakenOver && strings.Contains(e.p.Reason, "another process has taken plan web over")
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,18 +187,18 @@ func TestARunEndsWithItsLease(t *testing.T) {
 						return under.Get(ctx, key, o, options...)
 					},
 				}).Build()
-				store, over := records.NewStore(home, "stsmigrate", p.Name), make(chan error, 1)
+				store, over := records.NewStore(home, "stsmigrate", p.Name), make(chan end, 1)
 				if err := store.Create(t.Context(), p, journal.New(p)); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				go func() {
-					_, _, err := Runner{
+					p, _, err := Runner{
 						Plan: p, Store: store, On: clusters.Clusters{plans.Source: silent, plans.Destination: silent}, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: make(chan struct{}),
 						StepTimeout: time.Hour, Complain: func(error) {}, Report: func(*engine.Engine, engine.Progress, error) {},
 					}.Run(ctx, plans.Command{Direction: plans.Move})
-					over <- err
+					over <- end{p, err}
 				}()
 				<-time.After(time.Minute + time.Millisecond) // between two renewals
 				synctest.Wait()
@@ -190,13 +206,13 @@ func TestARunEndsWithItsLease(t *testing.T) {
 				if err := home.Get(ctx, client.ObjectKey{Namespace: "stsmigrate", Name: records.LeaseName(p.Name)}, &have); err != nil {
 					t.Fatal(err)
 				}
-				if err := loses(ctx, home, &have); err != nil {
+				if err := c.loses(ctx, home, &have); err != nil {
 					t.Fatal(err)
 				}
 				select {
-				case err := <-over:
-					if !errors.As(err, new(records.ErrLeaseLost)) {
-						t.Errorf("the run ends with %v", err)
+				case how := <-over:
+					if !c.ends(how) {
+						t.Errorf("the run ends with %+v", how)
 					}
 				case <-time.After(records.LeaseSeconds * time.Second):
 					t.Error("the run goes on")
