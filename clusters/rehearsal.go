@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Trial is a write that was sent as a dry run, and how the API server has answered.
@@ -22,12 +23,15 @@ type Trial struct {
 
 // Rehearsal records writes that are sent as dry runs.
 type Rehearsal struct {
-	Trials []Trial
-	kept   map[ObjectKey]client.Object
+	Trials  []Trial
+	kept    map[ObjectKey]client.Object
+	patches map[ObjectKey]*writes.Patch
 }
 
 // NewRehearsal returns a Rehearsal without trials. It is not safe for concurrent use.
-func NewRehearsal() *Rehearsal { return &Rehearsal{kept: map[ObjectKey]client.Object{}} }
+func NewRehearsal() *Rehearsal {
+	return &Rehearsal{kept: map[ObjectKey]client.Object{}, patches: map[ObjectKey]*writes.Patch{}}
+}
 
 // Client returns a client that sends every write as a dry run (`dryRun=All`), so that nothing is stored. A later read of
 // the object has what the API server has answered, as if a controller had seen it at once: the write that follows it can
@@ -108,10 +112,23 @@ func (c rehearsalClient) Update(ctx context.Context, o client.Object, opts ...cl
 	return c.keep("update", o, generation, c.Client.Update(ctx, o, append(opts, client.DryRunAll)...))
 }
 
-// Patch implements client.Writer.
+// Patch implements client.Writer. A later patch of an object is sent with the earlier ones: the API server has stored
+// none of them, and would answer without their effect.
 func (c rehearsalClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	generation := o.GetGeneration()
-	return c.keep("patch", o, generation, c.Client.Patch(ctx, o, patch, append(opts, client.DryRunAll)...))
+	generation, key := o.GetGeneration(), c.keyOf(o)
+	change, ours := patch.(writes.Patch)
+	if ours {
+		if change.Next == nil {
+			change.Next, _ = o.DeepCopyObject().(client.Object)
+		}
+		change.Before = c.rehearsal.patches[key]
+		patch = change
+	}
+	err := c.keep("patch", o, generation, c.Client.Patch(ctx, o, patch, append(opts, client.DryRunAll)...))
+	if err == nil && ours {
+		c.rehearsal.patches[key] = &change
+	}
+	return err
 }
 
 var errNotRehearsed = errors.New("it is not sent as a dry run")

@@ -131,17 +131,33 @@ func (c sliceClient) Patch(ctx context.Context, o client.Object, patch client.Pa
 		if !ok {
 			return fmt.Errorf("%T of StatefulSet %s cannot be translated for a StatefulSetSlice", patch, client.ObjectKeyFromObject(o))
 		}
-		was, ok := change.Was.(*appsv1.StatefulSet)
-		if !ok {
-			return fmt.Errorf("patch of StatefulSet %s from %T", client.ObjectKeyFromObject(o), change.Was)
-		}
-		translated := writes.Patch{Was: v1alpha1.FromNative(was)}
-		if next, ok := change.Next.(*appsv1.StatefulSet); ok {
-			translated.Next = v1alpha1.FromNative(next)
+		translated, err := ofSlice(change)
+		if err != nil {
+			return fmt.Errorf("patch of StatefulSet %s: %w", client.ObjectKeyFromObject(o), err)
 		}
 		patch = translated
 	}
 	return c.write(o, func(o client.Object) error { return c.Client.Patch(ctx, o, patch, opts...) })
+}
+
+// ofSlice returns the patch of a slice that a patch of its set means.
+func ofSlice(change writes.Patch) (out writes.Patch, err error) {
+	was, ok := change.Was.(*appsv1.StatefulSet)
+	if !ok {
+		return out, fmt.Errorf("it is made from %T", change.Was)
+	}
+	out.Was = v1alpha1.FromNative(was)
+	if next, ok := change.Next.(*appsv1.StatefulSet); ok {
+		out.Next = v1alpha1.FromNative(next)
+	}
+	if change.Before != nil {
+		before, err := ofSlice(*change.Before)
+		if err != nil {
+			return out, err
+		}
+		out.Before = &before
+	}
+	return out, nil
 }
 
 // Delete implements client.Writer.

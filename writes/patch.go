@@ -23,6 +23,9 @@ type Patch struct {
 	// Next, if set, is the next state. The object of the request then only receives the answer: a decoder may leave
 	// what an object had and the answer does not have.
 	Next client.Object
+	// Before, if set, is an earlier patch whose effect Was has and the API server's object has not, since it was a dry
+	// run. Both are sent as one.
+	Before *Patch
 }
 
 // Type implements client.Patch.
@@ -45,7 +48,15 @@ func (p Patch) Data(next client.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonpatch.CreateMergePatch(before, after)
+	own, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil || p.Before == nil {
+		return own, err
+	}
+	earlier, err := p.Before.Data(nil)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.MergeMergePatches(earlier, own)
 }
 
 // identified returns an object in JSON with the given UID and version.
