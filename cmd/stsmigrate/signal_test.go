@@ -112,8 +112,7 @@ func TestALimitOfTimeHoldsForAServerThatNeverAnswers(t *testing.T) {
 		"rollout status":               {[]string{"rollout", "status", "web"}, "/statefulsets/web", exitError},
 		"adopt, of the kinds":          {[]string{"adopt", "web", "--yes"}, "/apis", exitError},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // one at a time: the log of the libraries is one for the process
 			on, config := serve(t, []string{"home"})
 			keep(t, on, "mall", func(*journal.Journal) {})
 			on.before = func(r *http.Request) {
