@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -95,10 +96,11 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 				if out[name] == nil {
 					out[name] = &discoveryv1.EndpointSlice{
 						ObjectMeta:  metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: marks(p)},
-						AddressType: t, Ports: ports(service, pod),
+						AddressType: t, Ports: []discoveryv1.EndpointPort{},
 					}
 				}
 				out[name].Endpoints = append(out[name].Endpoints, endpoint(pod, address))
+				out[name].Ports = withPorts(out[name].Ports, service, pod)
 			}
 		}
 	}
@@ -183,21 +185,22 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// ports returns the ports of the Service, with named targets resolved in the pod. All pods of a set have one
-// template.
-func ports(service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
-	out := []discoveryv1.EndpointPort{}
+// withPorts adds the ports of the Service that a slice lacks, with named targets resolved in the pod. Pods whose templates give a
+// target different numbers have that of the first. A number that is no port counts as none: the API server would refuse
+// the whole slice.
+func withPorts(have []discoveryv1.EndpointPort, service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	for _, p := range service.Spec.Ports {
-		number := target(p, pod)
-		if number == 0 {
+		number, name, protocol := target(p, pod), p.Name, p.Protocol
+		there := slices.ContainsFunc(have, func(h discoveryv1.EndpointPort) bool { return *h.Name == name })
+		if there || len(validation.IsValidPortNum(int(number))) > 0 {
 			continue
 		}
-		name, protocol := p.Name, p.Protocol
-		out = append(out, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: p.AppProtocol})
+		have = append(have, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: p.AppProtocol})
 	}
-	return out
+	return have
 }
 
+// target returns the port of a pod that a port of its Service stands for, or 0.
 func target(p corev1.ServicePort, pod *corev1.Pod) int32 {
 	if p.TargetPort.Type == intstr.Int {
 		if p.TargetPort.IntVal != 0 {
@@ -205,7 +208,7 @@ func target(p corev1.ServicePort, pod *corev1.Pod) int32 {
 		}
 		return p.Port
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range lasting(pod) {
 		for _, have := range c.Ports {
 			if have.Name == p.TargetPort.StrVal && have.Protocol == p.Protocol {
 				return have.ContainerPort
@@ -213,6 +216,13 @@ func target(p corev1.ServicePort, pod *corev1.Pod) int32 {
 		}
 	}
 	return 0
+}
+
+// lasting returns the containers of a pod that run as long as it does, sidecars (KEP-753) last.
+func lasting(pod *corev1.Pod) []corev1.Container {
+	return slices.Concat(pod.Spec.Containers, slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	}))
 }
 
 // same reports whether a slice already has the wanted content.

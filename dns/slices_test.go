@@ -239,6 +239,56 @@ func TestAPodIsAnsweredForAsTheControlPlaneWould(t *testing.T) {
 	}
 }
 
+// The control plane looks for a named port in the containers of a pod and in its sidecars. Each pod of a slice is asked,
+// since one that has no such port, or none that a slice may have, must not take the port from the others.
+func TestANamedPortIsThatOfThePodsThatHaveIt(t *testing.T) {
+	numbered := func(number int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = number }
+	}
+	inInit := func(policy *corev1.ContainerRestartPolicy) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.InitContainers = p.Spec.Containers
+			p.Spec.Containers, p.Spec.InitContainers[0].RestartPolicy = nil, policy
+		}
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	other := func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP }
+	for name, c := range map[string]struct {
+		first, second func(*corev1.Pod)
+		want          int32 // 0: none
+	}{
+		"both alike":                      {nil, nil, 2379},
+		"another number in the second":    {nil, numbered(9999), 2379},
+		"too high a number in the first":  {numbered(65536), nil, 2379},
+		"a negative number in the first":  {numbered(-1), nil, 2379},
+		"no number in the first":          {numbered(0), nil, 2379},
+		"another protocol in the first":   {other, nil, 2379},
+		"in a sidecar of both":            {inInit(&always), inInit(&always), 2379},
+		"in a container that ends before": {inInit(nil), inInit(nil), 0},
+		"in none":                         {numbered(70000), other, 0},
+	} {
+		service := &corev1.Service{}
+		service.Spec.Ports = []corev1.ServicePort{{Name: "a", Port: 80, TargetPort: intstr.FromString("client"), Protocol: corev1.ProtocolTCP}}
+		var there []*corev1.Pod
+		for _, p := range []*corev1.Pod{pod("web-0", c.first, "10.0.0.1"), pod("web-1", c.second, "10.0.0.2")} {
+			kept, _ := slim(p)
+			small, _ := kept.(*corev1.Pod)
+			there = append(there, small)
+		}
+		s := Want(bridge(), plans.Directory{Lists: plans.Source}, service, map[plans.Side][]*corev1.Pod{plans.Destination: there}, nil)["stsmigrate-web-abc-ipv4-0"]
+		if s == nil || len(s.Endpoints) != 2 {
+			t.Fatalf("%s: %v", name, s)
+		}
+		var got int32
+		for _, p := range s.Ports {
+			got += *p.Port
+		}
+		if got != c.want {
+			t.Errorf("%s: %d ports, %d, expected %d", name, len(s.Ports), got, c.want)
+		}
+	}
+}
+
 func TestEachNameHasADirectoryInEachCluster(t *testing.T) {
 	one := bridge()
 	same := bridge()

@@ -47,7 +47,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		yes := true
 		out.OwnerReferences = []metav1.OwnerReference{{Name: owner.Name, Controller: &yes}}
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range lasting(pod) {
 		for _, port := range c.Ports {
 			if port.Name != "" { // a Service may refer to it
 				out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Ports: []corev1.ContainerPort{{Name: port.Name, Protocol: port.Protocol, ContainerPort: port.ContainerPort}}})
