@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -35,6 +36,10 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		return names, claims
 	}
 	names, claims := many(32 + 1)
+	var needed []plans.Dependency
+	for i := range 1000 + 1 {
+		needed = append(needed, plans.Dependency{Kind: "Secret", Name: fmt.Sprintf("s%d", i)})
+	}
 	gates := func(g []plans.Gate) (func(*build.Inputs), func(*plans.Plan)) {
 		return func(in *build.Inputs) { in.Gates = g }, func(p *plans.Plan) { p.Gates = g }
 	}
@@ -99,6 +104,7 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		"a budget without a name":       {func(in *build.Inputs) { in.SourceBudget = &policyv1.PodDisruptionBudget{} }, func(p *plans.Plan) { p.Budget.Source = "" }, "budget: the name on the source"},
 		"a dependency of another kind":  {func(in *build.Inputs) { in.Dependencies = []plans.Dependency{{Kind: "Role", Name: "r"}} }, func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Role", Name: "r"}} }, "dependency Role/r"},
 		"a dependency that is a path":   {func(in *build.Inputs) { in.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "../a"}} }, func(p *plans.Plan) { p.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "../a"}} }, "no object can have that name"},
+		"dependencies without end":      {func(in *build.Inputs) { in.Dependencies = needed }, func(p *plans.Plan) { p.Dependencies = needed }, "names 1001 ConfigMaps"},
 		"a map of storage in one cluster": {
 			func(in *build.Inputs) {
 				in.Destination.Cluster, in.Destination.Namespace, in.Storage.Classes = "one", "mall", map[string]string{"a": "b"}
@@ -121,6 +127,26 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		_, read := plans.DecodePlan(planstest.Sealed(t, p))
 		if made == nil || read == nil || made.Error() != read.Error() || !strings.Contains(made.Error(), c.want) {
 			t.Errorf("%s: made: %v; read: %v; expected %q from both", name, made, read, c.want)
+		}
+	}
+}
+
+// Between clusters a volume is imported, and within one it changes its namespace. A plan that says otherwise would let go
+// of a volume in a way that its destination does not expect.
+func TestTheModeOfAClaimIsThatOfItsTwoPlaces(t *testing.T) {
+	for cluster, fits := range map[types.UID]plans.Mode{"one": plans.Rebind, "two": plans.Reimport} {
+		for _, mode := range []plans.Mode{plans.Rebind, plans.Reimport, "", "copy"} {
+			in := planstest.Inputs()
+			in.Set, in.Destination.Cluster, in.Destination.Namespace = planstest.Templates("data"), cluster, "mall"
+			p, err := build.Plan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Claims[0].Mode = mode
+			_, err = plans.DecodePlan(planstest.Sealed(t, p))
+			if (err == nil) != (mode == fits) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("mode is %q, expected %s or empty", mode, fits)) {
+				t.Errorf("to cluster %s: mode %q: %v", cluster, mode, err)
+			}
 		}
 	}
 }

@@ -124,6 +124,35 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 	}
 }
 
+// A process that resumes looks at every step that may have begun, so a journal announces no more than it may at once.
+func TestAJournalAnnouncesABoundedNumberOfSteps(t *testing.T) {
+	in := planstest.Inputs()
+	in.Set = planstest.Templates("data")
+	replicas := int32(2 * plans.MaxAnnounced)
+	in.Set.Spec.Replicas = &replicas
+	p, err := build.Plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, first := New(p), 1
+	for s, more := p.Step(j.Leg, first); s.Op != plans.Protect; s, more = p.Step(j.Leg, first) {
+		if !more {
+			t.Fatal("the plan protects nothing")
+		}
+		first++
+	}
+	for ahead, want := range map[int]bool{1: true, plans.MaxAnnounced: true, plans.MaxAnnounced + 1: false} {
+		j.Done, j.Begun = first-1, first-1+ahead
+		raw, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(raw, p); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "expected no more than 64 between them") {
+			t.Errorf("%d steps announced: %v", ahead, err)
+		}
+	}
+}
+
 // The length of a leg is the number of its steps, in every direction.
 func TestALegIsAsLongAsItsSteps(t *testing.T) {
 	for _, shared := range [][]plans.SharedVolume{nil, {{}}} {
