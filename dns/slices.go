@@ -185,17 +185,18 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// withPorts adds the ports of the Service that a slice lacks, with named targets resolved in the pod. Pods whose templates give a
-// target different numbers have that of the first. A number that is no port counts as none: the API server would refuse
-// the whole slice.
+// withPorts adds the ports of the Service that a slice lacks, with named targets resolved in the pod. Pods whose
+// templates give a target different numbers have that of the first. A number that is no port counts as none: the API
+// server would refuse the whole slice.
 func withPorts(have []discoveryv1.EndpointPort, service *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort {
 	for _, p := range service.Spec.Ports {
-		number, name, protocol := target(p, pod), p.Name, p.Protocol
-		there := slices.ContainsFunc(have, func(h discoveryv1.EndpointPort) bool { return *h.Name == name })
-		if there || len(validation.IsValidPortNum(int(number))) > 0 {
+		name, protocol := p.Name, p.Protocol
+		if slices.ContainsFunc(have, func(h discoveryv1.EndpointPort) bool { return *h.Name == name }) {
 			continue
 		}
-		have = append(have, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: p.AppProtocol})
+		if number := target(p, pod); len(validation.IsValidPortNum(int(number))) == 0 {
+			have = append(have, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number, AppProtocol: p.AppProtocol})
+		}
 	}
 	return have
 }

@@ -41,17 +41,8 @@ func TestNoLieOfAPlanDoesHarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handled := 0
-	for what, raw := range planstest.Lies(t, whole, 300) {
-		if believed(t, raw) {
-			handled++
-		}
-		if t.Failed() {
-			t.Fatal(what)
-		}
-	}
-	if handled < 300 {
-		t.Errorf("only %d were read", handled)
+	if n := planstest.Lie(t, whole, 300, func(_ string, raw []byte) bool { return believed(t, raw) }); n < 300 {
+		t.Errorf("only %d were read", n)
 	}
 }
 

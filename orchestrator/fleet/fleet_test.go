@@ -103,18 +103,13 @@ func TestNoLieOfAKubeconfigDoesAnything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := 0
-	for what, raw := range planstest.Lies(t, whole, 3000) {
-		switch err := harmless(t, raw); {
-		case err == nil:
-			read++
-		case !strings.Contains(what, "; ") && strings.Contains(err.Error(), canary): // one lie leaves the secret in its place
+	read := planstest.Lie(t, whole, 3000, func(what string, raw []byte) bool {
+		err := harmless(t, raw)
+		if err != nil && !strings.Contains(what, "; ") && strings.Contains(err.Error(), canary) { // one lie leaves the secret in its place
 			t.Errorf("a secret is in the error: %v", err)
 		}
-		if t.Failed() {
-			t.Fatal(what)
-		}
-	}
+		return err == nil
+	})
 	if read < 100 {
 		t.Errorf("only %d were read", read)
 	}

@@ -42,27 +42,24 @@ func FuzzJournal(f *testing.F) {
 // A fuzz test seldom changes two values of a document that belong together. Here each value of a journal is replaced by
 // each lie, and many two by two.
 func TestAPlanIsResumedFromNoLie(t *testing.T) {
-	p := journaled(t)
-	read := 0
-	for i, j := range walked(p) {
+	p, read := journaled(t), 0
+	for _, j := range walked(p) {
 		raw, err := json.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, raw := range planstest.Lies(t, raw, 1000) {
+		read += planstest.Lie(t, raw, 1000, func(_ string, raw []byte) bool {
 			for n, direction := range []plans.Direction{plans.Move, plans.Abort, plans.Finalize} {
 				j, err := Decode(raw, p)
 				if err != nil {
-					break
+					return false
 				}
-				if goneOn(t, p, j, direction, int32(3*n), int32(n)); t.Failed() {
-					t.Fatalf("journal %d, %s, %s", i, what, direction)
-				}
-				read++
+				goneOn(t, p, j, direction, int32(3*n), int32(n))
 			}
-		}
+			return true
+		})
 	}
-	if read < 1000 {
+	if read < 334 { // each of them was gone on with in three directions
 		t.Errorf("only %d were read", read)
 	}
 }

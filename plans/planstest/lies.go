@@ -42,17 +42,32 @@ type place struct {
 	truth any
 }
 
-// Lies returns what becomes of a JSON document if one of its values is another: each value in turn, each lie. It also
-// returns documents of two lies, as many as twice says, which are the same in every run; some of these lies are the
-// truth about another value. The first value says what was changed.
-func Lies(tb testing.TB, raw []byte, twice int) iter.Seq2[string, []byte] {
+// Lie shows take what becomes of a JSON document if one of its values is another: each value in turn, each lie. Then it
+// shows documents of two lies, as many as twice says, which are the same in every run; some of these lies are the truth
+// about another value. take is also told what was changed, and reports whether it believes the
+// document. Lie returns how many were believed: with none, it has shown nothing.
+func Lie(tb testing.TB, raw []byte, twice int, take func(what string, raw []byte) bool) (believed int) {
+	tb.Helper()
+	for what, raw := range told(tb, raw, twice) {
+		if take(what, raw) {
+			believed++
+		}
+		if tb.Failed() {
+			tb.Fatal(what)
+		}
+	}
+	return believed
+}
+
+// told returns the documents of Lie, and what was changed in each.
+func told(tb testing.TB, raw []byte, twice int) iter.Seq2[string, []byte] {
 	tb.Helper()
 	all, draw := places(read(tb, raw), nil), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same lies in every run
 	one := func() place { return all[draw.IntN(len(all))] }
 	return func(yield func(string, []byte) bool) {
 		for _, at := range all {
 			for _, lie := range lies(at.truth) {
-				if !yield(fmt.Sprintf("%v is %.20v", at.path, lie), written(tb, told(read(tb, raw), at.path, lie))) {
+				if !yield(fmt.Sprintf("%v is %.20v", at.path, lie), written(tb, with(read(tb, raw), at.path, lie))) {
 					return
 				}
 			}
@@ -64,7 +79,7 @@ func Lies(tb testing.TB, raw []byte, twice int) iter.Seq2[string, []byte] {
 				if of := lies(at.truth); draw.IntN(2) == 0 {
 					lie = of[draw.IntN(len(of))]
 				}
-				doc, what = told(doc, at.path, lie), what+fmt.Sprintf("%v is %.20v; ", at.path, lie)
+				doc, what = with(doc, at.path, lie), what+fmt.Sprintf("%v is %.20v; ", at.path, lie)
 			}
 			if !yield(what, written(tb, doc)) {
 				return
@@ -112,8 +127,8 @@ func places(v any, path []any) []place {
 	return out
 }
 
-// told returns a document with a lie at a place. A place that an earlier lie took away stays away.
-func told(doc any, path []any, lie any) any {
+// with returns a document with a lie at a place. A place that an earlier lie took away stays away.
+func with(doc any, path []any, lie any) any {
 	if len(path) == 0 {
 		return lie
 	}
@@ -124,7 +139,7 @@ func told(doc any, path []any, lie any) any {
 		if !there {
 			return v
 		}
-		v[key] = told(value, path[1:], lie)
+		v[key] = with(value, path[1:], lie)
 		if _, is := v[key].(absent); is {
 			delete(v, key)
 		}
@@ -133,7 +148,7 @@ func told(doc any, path []any, lie any) any {
 		if !is || i >= len(v) {
 			return v
 		}
-		v[i] = told(v[i], path[1:], lie)
+		v[i] = with(v[i], path[1:], lie)
 		if _, is := v[i].(absent); is {
 			return slices.Delete(v, i, i+1)
 		}
