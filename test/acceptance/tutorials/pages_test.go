@@ -34,6 +34,8 @@ const kinds = `
 kind() { # GROUP VERSION KIND PLURAL
   for c in east west; do
     printf '{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "%s.%s", "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}}, "spec": {"group": "%s", "scope": "Namespaced", "names": {"kind": "%s", "plural": "%s", "singular": "%s"}, "versions": [{"name": "%s", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}' "$4" "$1" "$1" "$3" "$4" "${3,,}" "$2" | kubectl --context $c apply -f -
+    # kubectl takes a list of conditions that is not there yet for an error. The names come together with it.
+    kubectl --context $c wait --for=jsonpath='{.status.acceptedNames.kind}'=$3 crd/$4.$1
     kubectl --context $c wait --for=condition=Established crd/$4.$1
   done
 }
