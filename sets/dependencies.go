@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,13 +75,21 @@ func Same(p *plans.Plan, a, b client.Object) bool {
 		return ok && a.Type == b.Type && equality.Semantic.DeepEqual(a.Data, b.Data)
 	case *corev1.ServiceAccount:
 		b, ok := b.(*corev1.ServiceAccount)
-		return ok && equality.Semantic.DeepEqual(a.ImagePullSecrets, b.ImagePullSecrets) &&
+		return ok && equality.Semantic.DeepEqual(pullSecrets(a), pullSecrets(b)) &&
 			equality.Semantic.DeepEqual(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken)
 	case *corev1.Service:
 		b, ok := b.(*corev1.Service)
 		return ok && equality.Semantic.DeepEqual(service(p, a.Spec), service(p, b.Spec))
 	}
 	return false
+}
+
+// pullSecrets returns the pull secrets of an account that a user has named. OpenShift adds one of its own to each account,
+// with another name on each side.
+func pullSecrets(account *corev1.ServiceAccount) []corev1.LocalObjectReference {
+	return slices.DeleteFunc(slices.Clone(account.ImagePullSecrets), func(r corev1.LocalObjectReference) bool {
+		return strings.HasPrefix(r.Name, account.Name+"-dockercfg-")
+	})
 }
 
 // copies returns the writes that copy the dependencies to the destination.
@@ -130,7 +139,8 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 }
 
 // Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
-// workload uses, and those whose original is gone: its content would be lost. It leaves unchanged what we did not create.
+// workload uses, and those that are not like their original, or have none any more: their content would be lost, such as
+// a password that was rotated meanwhile. It leaves unchanged what we did not create.
 func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
@@ -158,6 +168,8 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
 			case by != "":
 				what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, by)
+			case !Same(w.Plan, from, have):
+				what = fmt.Sprintf("destination: keep %s, whose content is not that of the source (last written by %s), and take our mark off", d, author(have))
 			default:
 				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
 			}
@@ -168,6 +180,17 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
 	}
 	return plans.Done(), nil
+}
+
+// author returns who has last written the content of a copy.
+func author(o client.Object) string {
+	switch o.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+		return plans.Writer(o, "data")
+	case *corev1.Service:
+		return plans.Writer(o, "spec")
+	}
+	return plans.Writer(o, "imagePullSecrets")
 }
 
 // remove returns the write that deletes exactly the object that was observed.

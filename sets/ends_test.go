@@ -283,6 +283,63 @@ func TestACopyWithoutItsOriginalStays(t *testing.T) {
 	}
 }
 
+// A copy that was changed since it was made is the only one with that content: a password that was rotated while the
+// application ran there. An abort keeps it, and says who has written it.
+func TestACopyThatWasChangedStays(t *testing.T) {
+	data := func(v string) map[string][]byte { return map[string][]byte{"password": []byte(v)} }
+	port := func(n int32) corev1.ServiceSpec {
+		return corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: n}}}
+	}
+	pulls := func(names ...string) (out []corev1.LocalObjectReference) {
+		for _, n := range names {
+			out = append(out, corev1.LocalObjectReference{Name: n})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		from, have client.Object
+		stays      bool
+	}{
+		"a Secret as it was copied":        {&corev1.Secret{Data: data("old")}, &corev1.Secret{Data: data("old")}, false},
+		"a Secret that was rotated":        {&corev1.Secret{Data: data("old")}, &corev1.Secret{Data: data("new")}, true},
+		"a Secret that got a key":          {&corev1.Secret{}, &corev1.Secret{Data: data("new")}, true},
+		"an original that was rotated":     {&corev1.Secret{Data: data("new")}, &corev1.Secret{Data: data("old")}, true},
+		"a ConfigMap that was changed":     {&corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"level": "debug"}}, true},
+		"a ConfigMap with other bytes":     {&corev1.ConfigMap{}, &corev1.ConfigMap{BinaryData: data("new")}, true},
+		"a Service with another port":      {&corev1.Service{Spec: port(80)}, &corev1.Service{Spec: port(81)}, true},
+		"a Service as it was copied":       {&corev1.Service{Spec: port(80)}, &corev1.Service{Spec: port(80)}, false},
+		"an account with one more Secret":  {&corev1.ServiceAccount{}, &corev1.ServiceAccount{ImagePullSecrets: pulls("regcred")}, true},
+		"an account with generated ones":   {&corev1.ServiceAccount{ImagePullSecrets: pulls("app-dockercfg-a")}, &corev1.ServiceAccount{ImagePullSecrets: pulls("app-dockercfg-b")}, false},
+		"an account as it was copied":      {&corev1.ServiceAccount{ImagePullSecrets: pulls("regcred")}, &corev1.ServiceAccount{ImagePullSecrets: pulls("regcred")}, false},
+		"an account that mounts its token": {&corev1.ServiceAccount{}, &corev1.ServiceAccount{AutomountServiceAccountToken: new(true)}, true},
+	} {
+		s := whole(plans.Thaw, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		for o, namespace := range map[client.Object]string{c.from: "shop", c.have: "mall"} {
+			o.SetNamespace(namespace)
+			o.SetName("app")
+		}
+		c.have.SetAnnotations(map[string]string{plans.StampAnnotation: "web-abc/1/2"})
+		s.others = append(s.others, c.from, c.have)
+		s.plan.Dependencies = []plans.Dependency{{Kind: clusters.KindOf(c.have), Name: "app"}}
+		w := watched(t, s)
+		got, err := w.Uncopy(t.Context(), s.moment)
+		says := strings.Contains(got.Reason, "whose content is not that of the source (last written by ")
+		if err != nil || got.Standing != plans.Before || says != c.stays {
+			t.Fatalf("%s: %s %q (%v)", name, got.Standing, got.Reason, err)
+		}
+		if strings.Contains(got.Reason, "old") || strings.Contains(got.Reason, "new") {
+			t.Errorf("%s: %q has a value of it (S16)", name, got.Reason)
+		}
+		if err := got.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, s.plan.Dependencies[0])
+		if err != nil || (left != nil) != c.stays || left != nil && left.GetAnnotations()[plans.StampAnnotation] != "" {
+			t.Errorf("%s: %v is left (%v)", name, left, err)
+		}
+	}
+}
+
 // A copy that another workload of the namespace uses by now stays after an abort, without the mark: its pods would
 // lose their account, and those that start anew their Secrets (S12).
 func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
@@ -327,7 +384,7 @@ func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
 				s.others = append(s.others, &corev1.Service{ObjectMeta: about})
 			}
 			original := metav1.ObjectMeta{Namespace: "shop", Name: c.name}
-			s.others = append(s.others, account, &corev1.Secret{ObjectMeta: original}, &corev1.Service{ObjectMeta: original}, &corev1.ServiceAccount{ObjectMeta: original})
+			s.others = append(s.others, account, &corev1.Secret{ObjectMeta: original}, &corev1.Service{ObjectMeta: original}, &corev1.ServiceAccount{ObjectMeta: original, ImagePullSecrets: regcred})
 			s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "regcred"}, {Kind: "Service", Name: "peers"}, {Kind: "ServiceAccount", Name: "app", Optional: true}}
 			w := watched(t, s)
 			got, err := w.Uncopy(t.Context(), s.moment)
