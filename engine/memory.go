@@ -127,19 +127,21 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 }
 
 // learn returns the wait of a look, and keeps what the look has proven and cannot prove again later. Before a
-// wait for a node or a disk, which may outlive the node, the proof is written at once. While a pod
-// terminates, the next write carries it.
+// wait for a node or a disk, which may outlive the node, the proof is written at once, as is the cluster that is asked
+// about. While a pod terminates, the next write carries it.
 func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
+	asks := e.journal.Asks(step, observed.Undo.Asks)
 	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
 		e.note(step, func(j *journal.Journal) { j.Flight = proven })
-		if observed.Span == plans.Detaching {
-			switch err := e.save(ctx); {
-			case err == nil:
-			case writes.IgnoreAnswers(err) == nil:
-				return movedOn(step), nil
-			default:
-				return Progress{Step: step}, err
-			}
+		asks = asks || observed.Span == plans.Detaching
+	}
+	if asks {
+		switch err := e.save(ctx); {
+		case err == nil:
+		case writes.IgnoreAnswers(err) == nil:
+			return movedOn(step), nil
+		default:
+			return Progress{Step: step}, err
 		}
 	}
 	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})

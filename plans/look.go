@@ -49,8 +49,8 @@ type StepContext struct {
 	Down int32
 	// Readopt is as in Assurance.
 	Readopt bool
-	// NodesGone are the nodes of the receiving side of which the user has vouched before the wave has left.
-	NodesGone []string
+	// NodesGone and NodesGoneThere are the nodes of which the user has vouched before the wave has left, as in a Flight.
+	NodesGone, NodesGoneThere []string
 	// Follows reports that the wave before has just arrived, and its budgets are still tight.
 	Follows bool
 }
@@ -64,6 +64,9 @@ type Undo struct {
 	Flight *Flight
 	Saved  Saved
 	Passed *Passed
+	// Asks, with the wait of a wave that has not left, is the side in whose cluster its volumes are still attached. It is
+	// journaled before the wait: of that cluster is the node that the user may vouch for.
+	Asks Side
 }
 
 // Observation is the result of a look.

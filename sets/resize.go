@@ -86,15 +86,32 @@ func (w Steps) keeps(m plans.StepContext, from, to *appsv1.StatefulSet) *plans.O
 	return nil
 }
 
-// stillAttached waits for the cluster that will receive the wave. Once the wave is in the journal, so is which cluster the
-// plan asks about.
-func stillAttached(m plans.StepContext, why string) plans.Observation {
+// stillAttached waits until the cluster of a side has detached the volumes of a wave. Which cluster the plan asks about is
+// in the journal: once the wave is there, with the wave.
+func stillAttached(m plans.StepContext, side plans.Side, why string) plans.Observation {
 	wait := plans.Wait(reasons.VolumeAttached, why)
-	if m.Began && m.InFlight() {
-		asks := *m.Flight
-		asks.WaitsThere, wait.Undo.Flight, wait.Span = true, &asks, plans.Detaching
+	if !m.Began || !m.InFlight() {
+		wait.Undo.Asks = side
+		return wait
 	}
+	asks := *m.Flight
+	asks.WaitsThere, wait.Undo.Flight, wait.Span = side != m.From, &asks, plans.Detaching
 	return wait
+}
+
+// vouched returns the nodes of both sides that the user has vouched for before and since Shrink has begun. The word is
+// about a node that is gone: where a pod of the wave is Ready now, it was said of another time.
+func vouched(m plans.StepContext, pods []corev1.Pod) (here, there []string) {
+	here, there = slices.Clone(m.NodesGone), slices.Clone(m.NodesGoneThere)
+	if m.Flight.LeavesBy(m.Step) {
+		here, there = append(here, m.Flight.NodesGone...), append(there, m.Flight.NodesGoneThere...)
+	}
+	slices.Sort(here)
+	slices.Sort(there)
+	up := func(node string) bool {
+		return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == node && Ready(&p) == "" })
+	}
+	return slices.DeleteFunc(slices.Compact(here), up), slices.Compact(there)
 }
 
 // unready looks at everything else that a later step of the wave will require (S17). After: the Undo has the pods and
@@ -105,9 +122,6 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 		return s, err
 	}
 	flight := s.Undo.Flight
-	if why, err := storage.AttachedThere(ctx, w.Plan, w.On, m, flight); err != nil || why != "" {
-		return stillAttached(m, why), err
-	}
 	all, err := w.EveryPod(ctx, m.From)
 	if err != nil {
 		return plans.Observation{}, err
@@ -119,6 +133,7 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 	if err != nil {
 		return plans.Observation{}, err
 	}
+	var own []corev1.Pod
 	for o := range m.Ordinals.All() {
 		if slices.ContainsFunc(there, func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) }) {
 			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), nil
@@ -132,8 +147,12 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 				return plans.Wait(reasons.NodeNotReady, why), err
 			}
 			pod.Ordinal = o
-			flight.Pods = append(flight.Pods, pod)
+			flight.Pods, own = append(flight.Pods, pod), append(own, all[i])
 		}
+	}
+	flight.NodesGone, flight.NodesGoneThere = vouched(m, own)
+	if side, why, err := storage.Attached(ctx, w.Plan, w.On, m, flight); err != nil || why != "" {
+		return stillAttached(m, side, why), err
 	}
 	return s, nil
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -26,28 +26,48 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	return mover{clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
 }
 
-// AttachedThere returns the reason why a wave must not leave yet, or "": the side that will receive it, in another
-// cluster, has a volume of it attached, and Vacate would wait for that with the ordinal down (S17). It also reads what
-// the side that releases the wave has attached. Vacate then has to read only what becomes of that. It adds the nodes that
-// the user has vouched for to the flight, as nodes of the receiving cluster: of a node of the same name in the other one
-// nothing was said (S1).
-func AttachedThere(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (string, error) {
+// Attached returns the reason why a wave must not leave yet, and the side in whose cluster that is, or "": a volume of it
+// is attached where no pod of the wave runs, in the cluster that releases it or in another one that receives it. Vacate
+// would wait for that with the ordinal down, and the driver of a node that is gone may never detach it (S17). The flight
+// has the pods of the wave, and the nodes that the user has vouched for. What another node has attached since a pod has
+// come from there is detached soon.
+func Attached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (plans.Side, string, error) {
 	v := mover{clusters.Pair{Plan: p, On: on}}
-	if p.OneCluster() || m.Reversed {
-		return "", nil
+	if m.Reversed {
+		return "", "", nil // it may have left already
 	}
-	if _, err := v.detached(ctx, flight, m.From); err != nil {
+	for _, side := range []plans.Side{m.From, m.To()} {
+		if side != m.From && p.OneCluster() {
+			continue
+		}
+		still, err := v.attachments(ctx, flight, side)
+		if err != nil {
+			return "", "", err
+		}
+		for _, a := range still {
+			if side == m.From && a.node == flight.Pod(a.volume.Ordinal).Node {
+				continue
+			}
+			why, err := v.untilDetached(ctx, side, flight, a)
+			if err != nil || why != "" {
+				return side, why, err
+			}
+		}
+	}
+	return "", "", nil
+}
+
+// untilDetached returns the reason why a wave that is up waits for an attachment, or "".
+func (v mover) untilDetached(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (string, error) {
+	node, err := v.nodeOf(ctx, side, a.node)
+	if err != nil || v.vouched(side, flight, a, node) {
 		return "", err
 	}
-	flight.NodesGoneThere = m.NodesGone
-	if m.Flight.LeavesBy(m.Step) { // what the user has said since Shrink has begun
-		flight.NodesGoneThere = sets.List(sets.New(m.NodesGone...).Insert(m.Flight.NodesGoneThere...))
+	where := "which exists, and where no pod of the wave runs"
+	if node == nil {
+		where = "which does not exist any more"
 	}
-	s, err := v.detached(ctx, flight, m.To())
-	if err != nil || s.Standing == plans.After {
-		return "", err
-	}
-	return fmt.Sprintf("on the %s, %s; no pod is scaled down until it is detached", m.To(), s.Reason), nil
+	return fmt.Sprintf("on the %s, %s, %s; no pod is scaled down until it is detached; its driver detaches it; if it never does, and the volume cannot be in use there, confirm it with --node-gone %s", side, a.still(), where, a.node), nil
 }
 
 func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -74,11 +94,25 @@ func (v mover) free(look plans.Look) plans.Look {
 // detached waits until the cluster of a side has no VolumeAttachment for the volumes. It ignores nodes that the user
 // has vouched for.
 func (v mover) detached(ctx context.Context, flight *plans.Flight, side plans.Side) (plans.Observation, error) {
-	if len(flight.Volumes) == 0 {
-		return plans.Done(), nil
+	still, err := v.attachments(ctx, flight, side)
+	if err != nil {
+		return plans.Observation{}, err
 	}
-	var still []attached
-	err := clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
+	for _, a := range still {
+		node, err := v.nodeOf(ctx, side, a.node)
+		if err != nil || !v.vouched(side, flight, a, node) {
+			return plans.Wait(reasons.VolumeAttached, a.String()), err
+		}
+	}
+	return plans.Done(), nil
+}
+
+// attachments lists the VolumeAttachments of the volumes of a flight in the cluster of a side.
+func (v mover) attachments(ctx context.Context, flight *plans.Flight, side plans.Side) (still []attached, err error) {
+	if len(flight.Volumes) == 0 {
+		return nil, nil
+	}
+	err = clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 		for _, vol := range flight.Volumes {
 			if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {
 				still = append(still, attached{vol, a.Name, a.Spec.NodeName, failed(a)})
@@ -86,15 +120,9 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, side plans.Si
 		}
 	}, attachmentsOf(flight))
 	if err != nil {
-		return plans.Observation{}, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
+		return nil, fmt.Errorf("listing VolumeAttachments on the %s: %w", side, err)
 	}
-	for _, a := range still {
-		off, err := v.off(ctx, side, flight, a)
-		if err != nil || !off {
-			return plans.Wait(reasons.VolumeAttached, a.String()), err
-		}
-	}
-	return plans.Done(), nil
+	return still, nil
 }
 
 // attachmentsOf selects what a look needs of the VolumeAttachments of volumes, and needs those of a wave. The volume of
@@ -130,8 +158,15 @@ type attached struct {
 
 func (a attached) String() string {
 	if a.failed != "" {
-		return fmt.Sprintf("volume %s could not be attached to node %s (VolumeAttachment %s: %s), and its driver has not removed the attachment yet; if the volume cannot be in use there, confirm it with --node-gone %s",
-			a.volume.Name, a.node, a.name, a.failed, a.node)
+		return fmt.Sprintf("%s, and its driver has not removed the attachment yet; if the volume cannot be in use there, confirm it with --node-gone %s", a.still(), a.node)
+	}
+	return a.still()
+}
+
+// still says what is attached where.
+func (a attached) still() string {
+	if a.failed != "" {
+		return fmt.Sprintf("volume %s could not be attached to node %s (VolumeAttachment %s: %s)", a.volume.Name, a.node, a.name, a.failed)
 	}
 	return fmt.Sprintf("volume %s is still attached to node %s (VolumeAttachment %s)", a.volume.Name, a.node, a.name)
 }
@@ -144,21 +179,14 @@ func failed(a *storagev1.VolumeAttachment) string {
 	return line[:min(len(line), 200)]
 }
 
-// off reports whether the user has vouched that the node of this side cannot use the volume. A node that is Ready and
+// vouched reports whether the user has vouched that the node of this side cannot use the volume. A node that is Ready and
 // reports the volume in use overrides the user's word.
-func (v mover) off(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (bool, error) {
+func (v mover) vouched(side plans.Side, flight *plans.Flight, a attached, node *corev1.Node) bool {
 	gone := flight.NodesGone
 	if side != flight.From {
 		gone = flight.NodesGoneThere
 	}
-	if !slices.Contains(gone, a.node) {
-		return false, nil
-	}
-	node, err := v.nodeOf(ctx, side, a.node)
-	if err != nil {
-		return false, err
-	}
-	return node == nil || !NodeReady(node) || unused(node, []plans.Volume{a.volume}).Standing == plans.After, nil
+	return slices.Contains(gone, a.node) && (node == nil || !NodeReady(node) || unused(node, []plans.Volume{a.volume}).Standing == plans.After)
 }
 
 // freed describes the evidence that the volumes of an ordinal are free. A driver that never attaches leaves

@@ -317,26 +317,46 @@ func TestWhatTheOtherClusterAdmitsIsNotArguedWith(t *testing.T) {
 
 // A volume that the other cluster has attached before its ordinal leaves would be waited for with the ordinal down.
 func TestNoOrdinalLeavesWhileItsVolumeIsAttachedThere(t *testing.T) {
-	flight := at(plans.Shrink).Flight
+	other := attachment()
+	other.Name, other.Spec.NodeName = "va-9", "n9"
+	none, own, both := []client.Object(nil), []client.Object{attachment()}, []client.Object{attachment(), other}
 	for name, c := range map[string]struct {
-		plan  *plans.Plan
-		there []client.Object
-		wave  func(*plans.StepContext)
-		want  bool
+		plan        *plans.Plan
+		here, there []client.Object
+		wave        func(*plans.StepContext)
+		word        []string
+		side        plans.Side
+		want        string
 	}{
-		"it is not":                      {apart(), nil, early, false},
-		"it is":                          {apart(), []client.Object{attachment()}, early, true},
-		"it may have been there, and is": {apart(), []client.Object{attachment()}, reversed, false},
-		"there is one cluster":           {rebind(), []client.Object{attachment()}, early, false},
+		"it is not":                         {apart(), own, none, early, nil, "", ""},
+		"it is":                             {apart(), own, own, early, nil, plans.Destination, "on the destination, volume pv-1 is still attached to node n1 (VolumeAttachment va-1), which does not exist any more"},
+		"it may have been there, and is":    {apart(), both, own, reversed, nil, "", ""},
+		"there is one cluster":              {rebind(), own, own, early, nil, "", ""},
+		"another node here has it":          {apart(), both, none, early, nil, plans.Source, "on the source, volume pv-1 is still attached to node n9 (VolumeAttachment va-9), which does not exist any more"},
+		"another node of the one cluster":   {rebind(), both, none, early, nil, plans.Source, "--node-gone n9"},
+		"which exists":                      {rebind(), append(slices.Clone(both), another("n9")), none, early, nil, plans.Source, "which exists, and where no pod of the wave runs"},
+		"of which the user knows":           {rebind(), both, none, early, []string{"n9"}, "", ""},
+		"the user knows of its own node":    {rebind(), both, none, early, []string{"n1"}, plans.Source, "--node-gone n9"},
+		"the user knows, and there it is":   {apart(), both, []client.Object{other}, early, []string{"n9"}, plans.Destination, "on the destination"},
+		"a node that uses it, not the user": {rebind(), append(slices.Clone(both), another("n9", "kubernetes.io/csi/"+disk)), none, early, []string{"n9"}, plans.Source, "--node-gone n9"},
 	} {
 		on := map[plans.Side]client.Client{
-			plans.Source: fake.NewClientBuilder().WithObjects(attachment()).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
+			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
 		}
-		why, err := AttachedThere(t.Context(), c.plan, on, at(plans.Shrink, c.wave), flight)
-		if err != nil || (why != "") != c.want {
-			t.Errorf("%s: %q, %v", name, why, err)
+		flight := *at(plans.Shrink).Flight
+		flight.NodesGone = c.word
+		side, why, err := Attached(t.Context(), c.plan, on, at(plans.Shrink, c.wave), &flight)
+		if err != nil || side != c.side || (why != "") != (c.want != "") || !strings.Contains(why, c.want) {
+			t.Errorf("%s: on the %q, %q, %v", name, side, why, err)
 		}
 	}
+}
+
+// another returns a node of another name that is Ready.
+func another(name string, used ...corev1.UniqueVolumeName) *corev1.Node {
+	n := node(corev1.ConditionTrue, used...)
+	n.Name = name
+	return n
 }
 
 // The dead node of an earlier stay may have a volume attached for good. The user vouches for it before the wave leaves,
@@ -364,15 +384,16 @@ func TestAnOrdinalLeavesPastANodeThatTheUserVouchesFor(t *testing.T) {
 		on := map[plans.Side]client.Client{
 			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
 		}
-		m, flight := at(plans.Shrink, early, func(m *plans.StepContext) { m.NodesGone = c.word }), at(plans.Shrink).Flight
-		why, err := AttachedThere(t.Context(), apart(), on, m, flight)
+		m, flight := at(plans.Shrink, early), *at(plans.Shrink).Flight
+		flight.NodesGoneThere = c.word
+		_, why, err := Attached(t.Context(), apart(), on, m, &flight)
 		if err != nil || (why != "") != c.waits {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}
 		if c.waits {
 			continue
 		}
-		m = at(plans.Vacate, func(m *plans.StepContext) { m.Flight = flight })
+		m = at(plans.Vacate, func(m *plans.StepContext) { m.Flight = &flight })
 		if s, err := Looks(apart(), on)[plans.Vacate](t.Context(), m); err != nil || s.Standing != c.vacates || !strings.Contains(s.Reason, c.seen) {
 			t.Errorf("%s: %s (%s), %v, expected %s (%s)", name, s.Standing, s.Reason, err, c.vacates, c.seen)
 		}

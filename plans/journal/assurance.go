@@ -21,7 +21,8 @@ type Assurances struct {
 	Ahead *Ahead `json:"ahead,omitempty"`
 }
 
-// Ahead is what a user vouches for before a wave leaves: another cluster may still have its volumes attached to a node.
+// Ahead is what a user vouches for before a wave leaves: a node that is gone may still have its volumes attached. Two
+// clusters may name nodes alike, so each node is one of the cluster that the wave waits for (S1).
 type Ahead struct {
 	// Ordinals are the ordinals of the wave.
 	Ordinals plans.Slice `json:"ordinals"`
@@ -30,14 +31,31 @@ type Ahead struct {
 	// NodesGone are the nodes of which the user has vouched that they are gone (--node-gone), all of the side that will
 	// receive the ordinals.
 	NodesGone []string `json:"nodesGone"`
+	// NodesGoneHere are those of the side that the ordinals will leave.
+	NodesGoneHere []string `json:"nodesGoneHere,omitempty"`
+	// Asks is the side in whose cluster the volumes of the wave are still attached, as was seen last.
+	Asks plans.Side `json:"asks,omitempty"`
 }
 
-// nodes returns the nodes that a user has vouched for before the wave of a step has left.
-func (a *Ahead) nodes(s plans.Step) []string {
+// of returns what a user vouches for before the wave of a step has left. It shares nothing with a.
+func (a *Ahead) of(s plans.Step) Ahead {
 	if !a.about(s.Ordinals, s.From) {
-		return nil
+		return Ahead{Ordinals: s.Ordinals, From: s.From, NodesGone: []string{}}
 	}
-	return a.NodesGone
+	next := *a
+	next.NodesGone, next.NodesGoneHere = append([]string{}, a.NodesGone...), slices.Clone(a.NodesGoneHere)
+	return next
+}
+
+// Asks notes which cluster keeps the wave of a step, and reports whether that is news.
+func (j *Journal) Asks(s plans.Step, side plans.Side) bool {
+	next := j.Assurances.Ahead.of(s)
+	if side == "" || next.Asks == side {
+		return false
+	}
+	next.Asks = side
+	j.Assurances.Ahead = &next
+	return true
 }
 
 // about reports whether it is about the wave of these ordinals that leaves a side.
@@ -51,11 +69,15 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	v.Readopt = w.Readopt
 	flight := j.Flight
 	if next := j.leaves(p); w.NodeGone != "" && next != nil {
-		nodes := v.Ahead.nodes(*next)
-		if !slices.Contains(nodes, w.NodeGone) {
-			nodes = append(slices.Clone(nodes), w.NodeGone)
+		ahead := v.Ahead.of(*next)
+		words := &ahead.NodesGone
+		if ahead.Asks == next.From {
+			words = &ahead.NodesGoneHere
 		}
-		v.Ahead = &Ahead{Ordinals: next.Ordinals, From: next.From, NodesGone: nodes}
+		if !slices.Contains(*words, w.NodeGone) {
+			*words = append(*words, w.NodeGone)
+		}
+		v.Ahead = &ahead
 	} else if w.NodeGone != "" {
 		if !j.Down(p) {
 			return fmt.Errorf("plan %s has no ordinals in flight: --node-gone %s has no effect now", p.Name, w.NodeGone)
@@ -117,8 +139,12 @@ func (j *Journal) AssuredFacts() []string {
 	}
 	if a := j.Assurances.Ahead; a != nil {
 		left := j.Flight != nil && a.about(j.Flight.Ordinals, j.Flight.From)
-		for _, node := range a.NodesGone {
-			add(!left && !j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, a.From.Other(), a.Ordinals, a.From)
+		for i, node := range slices.Concat(a.NodesGoneHere, a.NodesGone) {
+			side := a.From
+			if i >= len(a.NodesGoneHere) {
+				side = side.Other()
+			}
+			add(!left && !j.Ended(), "node %s of the %s is gone for good, or cannot use the volumes of ordinals %s, which leave the %s", node, side, a.Ordinals, a.From)
 		}
 	}
 	add(j.Saved.SourceUID != "", "the source is the recreated set with the UID %s", j.Saved.SourceUID)
@@ -128,12 +154,13 @@ func (j *Journal) AssuredFacts() []string {
 	return out
 }
 
-// leaves returns the next step if it belongs to a wave that has not left, between two clusters: until its volumes are
-// detached in the cluster that receives it, it waits.
+// leaves returns the next step if it belongs to a wave that has not left, and that may wait until its volumes are
+// detached. In one cluster the plan has asked, then: the word could be about the wave before.
 func (j *Journal) leaves(p *plans.Plan) *plans.Step {
 	step, began, more := j.Next(p)
 	waits := step.Op == plans.Tighten || step.Op == plans.Quiesce || step.Op == plans.Shrink && !began
-	if !more || !waits || p.OneCluster() || j.Reversed(step) {
+	asked := !p.OneCluster() || j.Assurances.Ahead.of(step).Asks != ""
+	if !more || !waits || !asked || j.Reversed(step) {
 		return nil
 	}
 	return &step
@@ -161,8 +188,10 @@ func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp)
 	m := plans.StepContext{
 		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
-		Allowed: j.allows(p), Readopt: j.Assurances.Readopt, NodesGone: j.Assurances.Ahead.nodes(s),
+		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
 	}
+	ahead := j.Assurances.Ahead.of(s)
+	m.NodesGone, m.NodesGoneThere = ahead.NodesGoneHere, ahead.NodesGone
 	if j.Passed != nil && j.Passed.Seq == s.Seq {
 		m.Passed = j.Passed
 	}

@@ -62,7 +62,7 @@ func TestAWordIsKeptForTheWaveThatIsAboutToLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := j.At(p, s, began, plans.Stamp{}).NodesGone; !slices.Equal(got, []string{"n1"}) || j.Flight != nil {
+		if got := j.At(p, s, began, plans.Stamp{}).NodesGoneThere; !slices.Equal(got, []string{"n1"}) || j.Flight != nil {
 			t.Errorf("%s: %q, %+v", op, got, j.Flight)
 		}
 		if facts := strings.Join(j.AssuredFacts(), ""); !strings.Contains(facts, "node n1 of the destination is gone for good, or cannot use the volumes of ordinals [4], which leave the source") {
@@ -76,7 +76,7 @@ func TestAWordIsKeptForTheWaveThatIsAboutToLeave(t *testing.T) {
 			if next.Ordinals == s.Ordinals {
 				continue
 			}
-			if got := j.At(p, next, false, plans.Stamp{}).NodesGone; len(got) > 0 {
+			if got := j.At(p, next, false, plans.Stamp{}).NodesGoneThere; len(got) > 0 {
 				t.Errorf("%s: %q counts for %s", op, got, next.ID())
 			}
 			break
@@ -194,6 +194,51 @@ func TestARecreatedSetIsComparedWithThePlan(t *testing.T) {
 		c.edit(&now.Spec)
 		if same, err := p.Seen.SameSource(now, p, plans.Saved{}); err != nil || same != c.same {
 			t.Errorf("%s: %t (%v)", name, same, err)
+		}
+	}
+}
+
+// Before a wave leaves, the plan may ask about a node of either cluster, or of the only one. The word is of the cluster that
+// was asked about last, of that wave alone, and none is taken in one cluster that was not asked for (S1).
+func TestAWordBeforeAWaveLeavesIsOfTheClusterThatWasAskedAbout(t *testing.T) {
+	apart := planstest.Three()
+	apart.Destination.Cluster, apart.Claims[0].Mode = "two", plans.Reimport
+	for name, c := range map[string]struct {
+		plan        *plans.Plan
+		asks        []plans.Side
+		here, there []string
+		said        string
+	}{
+		"the one that is left":          {apart, []plans.Side{plans.Source}, []string{"n1"}, []string{}, "node n1 of the source is gone"},
+		"the one that receives":         {apart, []plans.Side{plans.Destination}, nil, []string{"n1"}, "node n1 of the destination is gone"},
+		"the other one since":           {apart, []plans.Side{plans.Source, plans.Destination}, nil, []string{"n1"}, "node n1 of the destination is gone"},
+		"the only one":                  {planstest.Three(), []plans.Side{plans.Source}, []string{"n1"}, []string{}, "node n1 of the source is gone"},
+		"the only one, not asked about": {planstest.Three(), nil, nil, nil, ""},
+	} {
+		j := New(c.plan)
+		s, began, _ := j.Next(c.plan)
+		for ; s.Op != plans.Tighten; s, began, _ = j.Next(c.plan) {
+			j.Begun, j.Done = s.Seq, s.Seq
+		}
+		for _, side := range c.asks {
+			if !j.Asks(s, side) || j.Asks(s, side) || j.Asks(s, "") {
+				t.Errorf("%s: it does not tell what is news", name)
+			}
+		}
+		err := j.Assure(c.plan, plans.Assurance{NodeGone: "n1"})
+		if (err != nil) != (len(c.asks) == 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		m := j.At(c.plan, s, began, plans.Stamp{})
+		if !slices.Equal(m.NodesGone, c.here) || !slices.Equal(m.NodesGoneThere, c.there) || !strings.Contains(strings.Join(j.AssuredFacts(), ""), c.said) {
+			t.Errorf("%s: %q, %q, %q", name, m.NodesGone, m.NodesGoneThere, j.AssuredFacts())
+		}
+		s.Ordinals.Start--
+		if m := j.At(c.plan, s, began, plans.Stamp{}); len(m.NodesGone)+len(m.NodesGoneThere) > 0 {
+			t.Errorf("%s: it counts for another wave, too: %+v", name, m)
 		}
 	}
 }

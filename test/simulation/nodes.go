@@ -118,6 +118,9 @@ func (w *world) mounted(s *store, pod *corev1.Pod, node *corev1.Node) bool {
 	return ok
 }
 
+// goneNode is a node that no cluster has. Nobody removes an attachment to it, and it keeps the volume from no other node.
+const goneNode = "gone-node"
+
 func attachment(pv, node string) string { return pv + "." + node }
 
 func inUse(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
@@ -157,7 +160,7 @@ func (w *world) attacher(s *store) bool {
 		}
 	}
 	for va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
-		if !wanted[va.Name] && s.name != w.stuck {
+		if !wanted[va.Name] && s.name != w.stuck && va.Spec.NodeName != goneNode {
 			s.remove(keyOf(va))
 			return true
 		}
@@ -167,7 +170,7 @@ func (w *world) attacher(s *store) bool {
 
 func (w *world) attach(s *store, pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	for _, va := range all[*storagev1.VolumeAttachment](s) {
-		if *va.Spec.Source.PersistentVolumeName == pv.Name && va.Spec.NodeName != node.Name {
+		if *va.Spec.Source.PersistentVolumeName == pv.Name && va.Spec.NodeName != node.Name && va.Spec.NodeName != goneNode {
 			return false // ReadWriteOnce: the other node must detach it first
 		}
 	}
