@@ -21,9 +21,9 @@ const (
 // is not cut yet.
 func grown() map[string]size {
 	return map[string]size{
-		"cmd/stsmigrate": {32, maxLines}, // one file per command
+		"cmd/stsmigrate": {32, 3100}, // one file per command
 		"engine":         {maxFiles, 3100},
-		"plans":          {maxFiles, 3050},
+		"plans":          {26, 3250},
 		"storage":        {maxFiles, 3150},
 	}
 }

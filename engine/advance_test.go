@@ -517,7 +517,13 @@ func TestDirectionsFromWhereAPlanIs(t *testing.T) {
 		{"a Move is finalized half-way", func(*journal.Journal) {}, plans.Finalize, "is not complete"},
 		{"a split is finalized", func(j *journal.Journal) { j.Outcome = plans.Split }, plans.Finalize, "is not complete"},
 		{"an abort is finalized", func(j *journal.Journal) { j.StartLeg(p, plans.Abort) }, plans.Finalize, "is being aborted"},
-		{"what is being finalized is aborted", func(j *journal.Journal) { j.Outcome = plans.Moved; j.StartLeg(p, plans.Finalize) }, plans.Abort, "can no longer be aborted"},
+		{"what is being finalized is aborted", func(j *journal.Journal) { j.Outcome = plans.Moved; j.StartLeg(p, plans.Finalize) }, plans.Abort, ""},
+		{"what is being finalized is aborted after the source was deleted", func(j *journal.Journal) {
+			j.Outcome = plans.Moved
+			j.StartLeg(p, plans.Finalize)
+			retire, _, _ := j.Next(p)
+			j.Begin(p, retire, plans.Undo{Saved: plans.Saved{Retired: "u"}})
+		}, plans.Abort, "the deletion of StatefulSet"},
 		{"what has ended is aborted", func(j *journal.Journal) { j.Outcome = plans.Finalized }, plans.Abort, "has ended"},
 	} {
 		j := journal.New(p)

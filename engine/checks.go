@@ -14,6 +14,11 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 	if e.CheckWave == nil || began {
 		return plans.Done(), nil
 	}
+	if e.journal.Unsure(step) { // of a wave that is down, nothing is lost when it goes where it came from
+		if serves, err := e.world.Serves(ctx, step); err != nil || !serves {
+			return plans.Done(), err
+		}
+	}
 	if e.Checks != nil && !e.checked && e.journal.Leg.Direction == plans.Move {
 		e.checked = true
 		e.checks.Passed(e.plan.Ordinals(), e.journal.Leg, e.Checks.At.Time)

@@ -299,6 +299,10 @@ func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observati
 			e.reads.Volumes[v.Name] = true
 		}
 	}
+	m, err := e.world.Found(ctx, m)
+	if err != nil {
+		return plans.Observation{}, err
+	}
 	return e.looks[m.Op](ctx, m)
 }
 

@@ -41,7 +41,7 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 // away reports whether the wave of a reversed plan is on neither side. The journal does not record whether
 // the wave had arrived, nor whether it had left.
 func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
-	if !e.journal.Reversed(step) {
+	if !e.journal.Unsure(step) {
 		return false, nil
 	}
 	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}

@@ -15,7 +15,7 @@ type NextCommand struct {
 
 // next returns what comes next in words, or states which process continues without a command, and the commands. work
 // reports that there is something to do.
-func (v *View) next(j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
+func (v *View) next(p *plans.Plan, j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
 	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
 	typed := func(verb, why string) NextCommand { return NextCommand{strings.Trim(command(verb), "`"), why} }
 	back := typed("abort", "rolls back")
@@ -28,6 +28,12 @@ func (v *View) next(j *journal.Journal, work bool, command func(verb string) str
 		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back", []NextCommand{typed("resume", "moves the remaining ordinals"), back}
 	case j.Outcome == plans.Moved:
 		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back", []NextCommand{typed("finalize", "cleans up the source"), back}
+	case j.Leg.Direction == plans.Abort && j.Parted(p) == "":
+		return command("abort") + " continues to roll back; " + command("apply") + " turns the plan to the destination again",
+			[]NextCommand{typed("abort", "continues to roll back"), typed("apply", "turns the plan to the destination again")}
+	case j.Leg.Direction == plans.Finalize && j.Parted(p) == "":
+		return command("finalize") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
+			[]NextCommand{typed("finalize", "continues to clean up the source"), back}
 	case j.Leg.Direction == plans.Abort:
 		return command("abort"), []NextCommand{typed("abort", "continues to roll back")}
 	case j.Leg.Direction == plans.Finalize:

@@ -120,9 +120,9 @@ func inFlight(j *journal.Journal, step plans.Step) bool {
 	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim, plans.Grow:
 		return true
 	case plans.Shrink:
-		return step.Seq <= j.Begun || j.Reversed(step)
+		return step.Seq <= j.Begun || j.Unsure(step)
 	case plans.Tighten, plans.Quiesce:
-		return j.Reversed(step)
+		return j.Unsure(step)
 	default:
 		return false
 	}

@@ -60,7 +60,7 @@ func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
 // the plan is about to pause is not prepared.
 func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 	j := e.journal
-	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || j.Reversed(step) {
+	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || j.Unsure(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {

@@ -54,6 +54,8 @@ type View struct {
 	// Drains, while the plan rests and only nodes of one side can be drained, states which side that
 	// is and how to allow both.
 	Drains string `json:"drains,omitempty"`
+	// Added, after the move, states which ordinals others have added on the destination, and what that means.
+	Added string `json:"added,omitempty"`
 	// Names, while no process keeps the names of the pods, states the command that does.
 	Names string `json:"names,omitempty"`
 	// Unattended reports that an orchestrator should have the plan, and none has it now.
@@ -153,6 +155,11 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
 	v.budgets(ctx, p, on, lost)
+	if lost[plans.Destination] == nil && (j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize && !j.Ended()) {
+		if set, err := (clusters.Pair{Plan: p, On: on}).Set(ctx, plans.Destination); err == nil && p.Grown(set).Replicas > 0 {
+			v.Added = fmt.Sprintf("ordinals %s of the destination were added by %s: %s keeps them, %s needs them gone", p.Grown(set), plans.Line(plans.Writer(set, "spec", "replicas")), command("finalize"), command("abort"))
+		}
+	}
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
 }
@@ -220,7 +227,7 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Reques
 		}
 	}
 	v.work = asked.Work
-	v.Next, v.Commands = v.next(j, asked.Work, command)
+	v.Next, v.Commands = v.next(p, j, asked.Work, command)
 	if asked.RemoveNames {
 		v.Commands = nil
 		v.Next = "the orchestrator removes its names"

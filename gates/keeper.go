@@ -148,7 +148,7 @@ func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error)
 // side that gets it back, or never served on the side that gives it back. An abort must not need the gate
 // that it is the way out of.
 func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, error) {
-	if !m.Reversed {
+	if !m.Unsure() {
 		return false, nil
 	}
 	if m.Op == plans.Verify {

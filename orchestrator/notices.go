@@ -161,8 +161,8 @@ func (h *Orchestrator) next(s standing) string {
 		return command("status")
 	case j == nil && s.plan != nil:
 		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", h.Namespace, s.name, s.plan.Hash)
-	case j != nil:
-		return engine.Advice(j, s.holder, s.asked.Work, command)
+	case j != nil && s.plan != nil:
+		return engine.Advice(s.plan, j, s.holder, s.asked.Work, command)
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func Restore(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 // the disruption controller has observed the change, and that no eviction which it granted earlier is still
 // outstanding (it may take two minutes to arrive).
 func (k budgets) tighten(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if m.Reversed {
+	if m.Unsure() {
 		if why, err := k.leaving(ctx, m); err != nil || why != "" {
 			return plans.Wait(reasons.PodLeaving, why), err
 		}
@@ -151,7 +151,7 @@ func (k budgets) bring(ctx context.Context, m plans.StepContext, g goal) (plans.
 // budget alone would recreate the set beside it with other ordinals, or with empty volumes.
 func (k budgets) alone(ctx context.Context, m plans.StepContext, side plans.Side, b *policyv1.PodDisruptionBudget, g goal) (plans.Observation, error) {
 	ref := k.Plan.On(side)
-	if b != nil || m.Reversed {
+	if b != nil || m.Unsure() {
 		return plans.Done(), nil
 	}
 	set, err := k.Set(ctx, side)

@@ -163,7 +163,7 @@ func Contested(p *plans.Plan, s plans.Step) bool {
 func HandOver(p *plans.Plan, on map[plans.Side]client.Client, needs Needs) plans.Look {
 	k := budgets{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		if m.Reversed {
+		if m.Unsure() {
 			if why, err := k.leaving(ctx, m); err != nil || why != "" {
 				return plans.Wait(reasons.PodLeaving, why), err
 			}

@@ -104,7 +104,10 @@ func (h Observed) SameRequest(other Observed) bool {
 
 // Command is a direction that a plan takes or continues.
 type Command struct {
+	// Direction is where the plan goes from now on. A Move continues as the journal states, unless Turns is set.
 	Direction Direction
+	// Turns requests that a plan that is being aborted or finalized turns to the destination again.
+	Turns bool
 	// By is who makes the request, for reports: the user as the API server names them, or the object that has it.
 	By        string
 	SkipGates bool

@@ -24,6 +24,8 @@ type Flight struct {
 	NodesGone []string `json:"nodesGone,omitempty"`
 	// NodesGoneThere are those of the side that receives the ordinals: both clusters may name nodes alike.
 	NodesGoneThere []string `json:"nodesGoneThere,omitempty"`
+	// Seq is the number of the step by which the ordinals leave. One of an earlier leg tells that the plan has turned since.
+	Seq int `json:"seq,omitempty"`
 	// WaitsThere reports that only a volume that the receiving side has attached keeps the ordinals from it.
 	WaitsThere bool `json:"waitsThere,omitempty"`
 }

@@ -29,9 +29,35 @@ type Leg struct {
 	End int32 `json:"end"`
 	// Head is how many ordinals the first wave has; 0 for as many as the others.
 	Head int32 `json:"head,omitempty"`
-	// Arrived reports that the first wave of an Abort had arrived when the plan was turned: it leaves like every other
-	// one. Otherwise it may be on either side, or on neither.
+	// Arrived reports that the first wave of an Abort, or of a Move that is Turned, had arrived when the plan was turned:
+	// it leaves like every other one. Otherwise it may be on either side, or on neither.
 	Arrived bool `json:"arrived,omitempty"`
+	// Turned reports that this is a Move again after an Abort had begun, or Finalize. It has waves only, since everything
+	// is protected.
+	Turned bool `json:"turned,omitempty"`
+}
+
+// Opens reports whether the leg begins with the steps that protect everything.
+func (l Leg) Opens(p *Plan) bool { return l.Direction == Move && l.End == p.End() && !l.Turned }
+
+// FirstClosing returns the number of the first step that ends the plan in the direction of a leg, and 0 for a Move.
+func (p *Plan) FirstClosing(l Leg) int {
+	switch l.Direction {
+	case Finalize:
+		return l.First
+	case Abort:
+		return l.First + p.waves(l)*len(p.perWave())
+	case Move:
+	}
+	return 0
+}
+
+// FirstWave returns the ordinals of the first wave of a leg, and none if it has no waves.
+func (p *Plan) FirstWave(l Leg) Slice {
+	if l.Direction == Finalize {
+		return Slice{}
+	}
+	return p.wave(l, 0)
 }
 
 // FirstLeg returns the leg of a plan that has not begun: a Move of all ordinals.
@@ -99,6 +125,8 @@ func (l Leg) Validate(p *Plan) error {
 		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
 	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Direction != Move && l.End != end:
 		return fmt.Errorf("its leg (%s) is of the ordinals from %d to %d, expected those of the plan, %s", l.Direction, l.Lowest, l.End-1, p.Ordinals())
+	case l.Turned && l.Direction != Move:
+		return fmt.Errorf("leg.turned is true on a %s, expected it only on a Move", l.Direction)
 	case l.Head < 0 || l.Head > p.Window:
 		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
 	}
@@ -111,10 +139,10 @@ func (p *Plan) Length(l Leg) int {
 	switch {
 	case l.Direction == Finalize:
 		waves = 0
-	case l.Direction == Move && l.End < p.End():
-		return waves
-	case l.Direction == Move:
+	case l.Opens(p):
 		return 1 + int(p.Count) + shared + waves
+	case l.Direction == Move:
+		return waves
 	}
 	return waves + 1 + int(p.Count) + shared + 1
 }

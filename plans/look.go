@@ -31,11 +31,16 @@ func (s Standing) String() string {
 // writes carry, and the facts from the journal.
 type StepContext struct {
 	Step
-	Began    bool
+	Began bool
+	// Reversed reports that the wave may be anywhere, since the plan was turned while it was under way, and that it was
+	// last on the side that receives it, or never left it.
 	Reversed bool
-	Stamp    Stamp
-	Flight   *Flight
-	Saved    Saved
+	// Resumed reports that the wave may be anywhere, since the plan was turned more than once, and that it was last on the
+	// side that it leaves: it has left, or is about to, or is there again.
+	Resumed bool
+	Stamp   Stamp
+	Flight  *Flight
+	Saved   Saved
 	// KeepNames is as in the Journal.
 	KeepNames bool
 	// Passed is as in the Journal, if it is about this step.
@@ -57,6 +62,9 @@ type StepContext struct {
 
 // InFlight reports whether the journal has the pods and volumes of this wave.
 func (m StepContext) InFlight() bool { return m.Flight != nil && m.Flight.Ordinals == m.Ordinals }
+
+// Unsure reports whether the wave of the step may be on either side, or on neither, when the step begins.
+func (m StepContext) Unsure() bool { return m.Reversed || m.Resumed }
 
 // Undo holds the old values that a write would destroy. They are journaled
 // BEFORE the write is sent (S10).

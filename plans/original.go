@@ -110,6 +110,9 @@ type Saved struct {
 	Budgets map[Side]policyv1.PodDisruptionBudgetSpec `json:"budgets,omitempty"`
 	// SourceUID is the UID of a recreated source set for which the user has vouched.
 	SourceUID types.UID `json:"sourceUID,omitempty"`
+	// Retired is the UID of the set that the closing steps delete. It is written BEFORE the deletion is sent: from then on
+	// the plan cannot be turned.
+	Retired types.UID `json:"retired,omitempty"`
 	// Left names the volumes that the plan let go at its end although no claim of the set was bound to them.
 	Left []string `json:"left,omitempty"`
 }
@@ -137,6 +140,9 @@ func (s *Saved) Keep(u Saved) {
 	}
 	if u.SourceUID != "" { // not an old value: the latest one is valid
 		s.SourceUID = u.SourceUID
+	}
+	if s.Retired == "" {
+		s.Retired = u.Retired
 	}
 	s.Left = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Left, u.Left))))
 }

@@ -105,9 +105,9 @@ func (p *Plan) Step(l Leg, seq int) (Step, bool) {
 }
 
 // moveStep returns the i-th step of a Move: Freeze, Protect for each ordinal, Share if volumes are
-// shared, then the waves, highest first. A leg that continues from a split has the waves only.
+// shared, then the waves, highest first. A leg that continues from a split, or after a turn, has the waves only.
 func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
-	if l.End == p.End() {
+	if l.Opens(p) {
 		switch {
 		case i == 0:
 			return Freeze, Slice{}

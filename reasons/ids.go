@@ -31,6 +31,7 @@ const (
 	SetMarkLost       ID = "SetMarkLost"
 	SetDiffers        ID = "SetDiffers"
 	OrdinalsChanged   ID = "OrdinalsChanged"
+	OrdinalsAdded     ID = "OrdinalsAdded"
 	RetentionChanged  ID = "RetentionChanged"
 	PlanOutdated      ID = "PlanOutdated"
 	PodNotReady       ID = "PodNotReady"

@@ -75,7 +75,7 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 // others returns the reason why the sets are not those that the plan was made for, or "".
 func (w Steps) others(m plans.StepContext, source, destination *appsv1.StatefulSet) string {
 	switch {
-	case source == nil || source.UID != w.Plan.Seen.SourceUID:
+	case source == nil || source.UID != m.Saved.Source(w.Plan):
 		return fmt.Sprintf("%s does not exist, or is not the set that the plan was made for; make a new plan", w.Plan.Source.Set())
 	case destination == nil && w.Plan.Existed():
 		return fmt.Sprintf("%s was deleted by another writer", w.Plan.Destination.Set())
@@ -220,7 +220,9 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 	if claim, err := w.ownedClaim(ctx, side, set); err != nil || claim != "" {
 		return plans.Stop(reasons.ClaimOwned, fmt.Sprintf("claim %s is owned by %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.Plan.On(side).Set())), err
 	}
-	return w.remove(side, set, w.Plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left"), nil
+	s := w.remove(side, set, w.Plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left")
+	s.Undo.Saved.Retired = set.UID
+	return s, nil
 }
 
 // ownFeet checks that the side that keeps the ordinals has all of them in its range, and, after a move, that
@@ -254,6 +256,9 @@ func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Sl
 	}
 	have := plans.SliceOf(set)
 	if have == want || have.Replicas == 0 && want.Replicas == 0 {
+		return ""
+	}
+	if side == plans.Destination && want == w.Plan.Ordinals() && w.Plan.HasAll(set) { // the others were never the plan's
 		return ""
 	}
 	return fmt.Sprintf("%s has the ordinals %s, expected %s; replicas were last written by %s; stop that writer and set them back", name, have, want, plans.Writer(set, "spec", "replicas"))

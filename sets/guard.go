@@ -49,7 +49,7 @@ func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side
 func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	switch {
 	case !m.Whole():
-		left := m.Reversed || m.Op != plans.Shrink || m.Began && m.InFlight()
+		left := m.Unsure() || m.Op != plans.Shrink || m.Began && m.InFlight()
 		return w.Plan.Slice(side, m.Ordinals, side == m.From && !left)
 	case side == m.To():
 		return w.Plan.Ordinals()
@@ -69,7 +69,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 		return w.remake(m, side, other, slice), nil
 	}
 	have := plans.SliceOf(set)
-	if (m.Reversed || m.Began && (m.Op == plans.Grow && side == m.To() || m.Op == plans.Shrink && side == m.From)) && have == w.Plan.Slice(side, m.Ordinals, true) {
+	if (m.Unsure() || m.Began && (m.Op == plans.Grow && side == m.To() || m.Op == plans.Shrink && side == m.From)) && have == w.Plan.Slice(side, m.Ordinals, true) {
 		slice = have // the write of the step may have happened, or not
 	}
 	if have != slice && have.Replicas+slice.Replicas > 0 {

@@ -29,7 +29,7 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 	}
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.From, m.Ordinals, false):
-		if !m.Reversed && (!m.Began || !m.InFlight()) {
+		if !m.Unsure() && (!m.Began || !m.InFlight()) {
 			return w.strange(m.From, set, w.either(m, m.From, set)), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
@@ -43,6 +43,9 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 		}
 		return w.depart(ctx, m, set)
 	default:
+		if stop := w.added(m, set); stop != nil {
+			return *stop, nil
+		}
 		return w.strange(m.From, set, w.either(m, m.From, set)), nil
 	}
 }
@@ -209,7 +212,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 		}
 		return w.take(ctx, m, set)
 	case w.Plan.Slice(m.To(), m.Ordinals, true):
-		if !m.Began && !m.Reversed {
+		if !m.Began && !m.Unsure() {
 			return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
 		}
 		s, err := w.arrived(ctx, m, set)
@@ -431,9 +434,9 @@ func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string
 func (w Steps) either(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) string {
 	with, without := w.Plan.Slice(side, m.Ordinals, true), w.Plan.Slice(side, m.Ordinals, false)
 	switch have := plans.SliceOf(set); {
-	case !m.Began && !m.Reversed && side == m.From:
+	case !m.Began && !m.Unsure() && side == m.From:
 		return with.String()
-	case !m.Began && !m.Reversed, have == with:
+	case !m.Began && !m.Unsure(), have == with:
 		return without.String()
 	case have == without:
 		return with.String()

@@ -81,7 +81,7 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	switch {
 	case others == 0:
 		return d, plans.Done(), nil
-	case !back:
+	case !back && !(m.Unsure() && here.serving == 0): // one that was turned and is down has nothing to lose
 		return d, plans.Wait(reasons.OrdinalDown, down[0]+"; no ordinal is scaled down until it is available"), nil
 	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
 		return d, plans.Done(), nil
@@ -90,9 +90,14 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas)), nil
 }
 
-// Unavailable returns the reason why some ordinal of a side is not available, or "".
+// Unavailable returns the reason why some ordinal of a side is not available, or "". Ordinals that were added on the
+// destination are not the plan's.
 func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.StatefulSet) (string, error) {
-	t, err := count(ctx, w, side, set, plans.Slice{})
+	added := plans.Slice{}
+	if side == plans.Destination {
+		added = w.Plan.Grown(set)
+	}
+	t, err := count(ctx, w, side, set, added)
 	if err != nil || len(t.down) == 0 {
 		return "", err
 	}
@@ -104,7 +109,7 @@ func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *app
 // which protects those that are left, and Shrink stops. A wave that has left, or was reversed on its way, is for the
 // steps that know where it is.
 func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *plans.Observation {
-	if m.Reversed || m.InFlight() {
+	if m.Unsure() || m.InFlight() {
 		return nil
 	}
 	for _, s := range []struct {
@@ -150,6 +155,8 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 				return s, err
 			}
 		}
+	} else if stop := w.added(m, from); stop != nil && !m.Unsure() {
+		return *stop, nil
 	} else if stop := w.displaced(m, from, to); stop != nil {
 		return *stop, nil
 	}

@@ -30,7 +30,7 @@ func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 		if s, err := v.receives(ctx, m); err != nil || s.Standing != plans.After {
 			return s, err
 		}
-		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From}
+		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From, Seq: m.Seq}
 		for o := range m.Ordinals.All() {
 			for _, c := range p.Moved() {
 				vol, s, err := v.departing(ctx, m, c.Template, o)
@@ -112,7 +112,7 @@ func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 // claim that leaves, and no pod may mount it: the pod would hold the disk when the ordinal needs it.
 func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	prepared := ctx
-	if !v.Plan.OneCluster() && !m.Reversed { // the wave does not leave before its claim was read there (Prepare)
+	if !v.Plan.OneCluster() && !m.Unsure() { // the wave does not leave before its claim was read there (Prepare)
 		prepared = clusters.Unmade(ctx)
 	}
 	there, err := v.claimOf(prepared, m.To(), vol)

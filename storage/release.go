@@ -31,9 +31,9 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 	if claim == nil {
 		return v.released(ctx, m, vol)
 	}
-	if m.Reversed {
-		// This is the claim of the side that was only about to take the ordinal. Nothing ran on it; the UID
-		// to delete is its own.
+	if m.Unsure() && claim.UID != vol.Claim {
+		// This is the claim of the side that was only about to take the ordinal, or take it back. Nothing ran on it; the
+		// UID to delete is its own.
 		if !m.Stamp.Mine(claim) {
 			return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s was not created by this plan; delete it if it is not needed", claim.Name, v.Plan.On(m.From))), nil
 		}
@@ -58,7 +58,7 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Done(), nil
 	}
 	name := v.claim(vol)
-	if !m.Began && m.From == plans.Source { // during an abort, this claim is not needed again
+	if !m.Began && !m.Resumed && m.From == plans.Source { // during an abort, this claim is not needed again
 		return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s was deleted by another writer; its volume %s is protected, `abort` recreates the claim", name, v.Plan.On(m.From), vol.Name)), nil
 	}
 	pv, err := v.volumeOf(ctx, m.From, vol.Name)
@@ -107,7 +107,7 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	if !m.Stamp.Mine(pv) { // the user's own policy, saved on the volume, would be lost
 		return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back", pv.Name)), nil
 	}
-	if m.From == plans.Source || !m.Reversed { // otherwise nothing ran on it
+	if !m.Reversed { // otherwise nothing ran on it
 		if s, err := v.retain(ctx, m, claim, pv); err != nil || s.Standing != plans.After {
 			return s, err
 		}

@@ -49,12 +49,9 @@ func (v mover) deleted(m plans.StepContext, kept *corev1.PersistentVolumeClaim) 
 	return &stop
 }
 
-// late deletes a claim of ours that appeared on the destination after the plan was reversed: a creation that
-// was in progress then cannot be cancelled. No pod of ours ever used it.
+// late deletes a claim of ours that appeared on the side that gives the ordinal up after the plan was turned: a creation
+// that was in progress then cannot be cancelled, and a claim may have been prepared. No pod of ours ever used it.
 func (v mover) late(ctx context.Context, m plans.StepContext, kept *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	if m.From == plans.Source {
-		return plans.Done(), nil
-	}
 	claim, err := v.Claim(ctx, m.From, kept.Name)
 	if err != nil || claim == nil || !m.Stamp.Mine(claim) {
 		return plans.Done(), err

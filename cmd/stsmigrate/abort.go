@@ -1,18 +1,27 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 func (a *app) abortCommand() *cobra.Command {
 	var unavailable string
-	cmd := a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
-		"Abort plan %s and move every ordinal back to %s?", func(t *reach.Target, _ *journal.Journal) (func(*journal.Journal) error, error) {
+	var cmd *cobra.Command
+	cmd = a.turnCommand("abort", plans.Abort, "Abort a plan: move every ordinal back to the source, with the same volumes and the same budget",
+		"Abort plan %s and move every ordinal back to %s?", func(t *reach.Target, j *journal.Journal) (func(*journal.Journal) error, error) {
+			if err := added(cmd.Context(), t, j); err != nil {
+				return nil, err
+			}
 			if unavailable == "" {
 				return nil, nil
 			}
@@ -31,4 +40,20 @@ func (a *app) abortCommand() *cobra.Command {
 	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)
 	return cmd
+}
+
+// added refuses an abort, BEFORE it is recorded, while the destination has ordinals that the plan did not move. An
+// orchestrator sees that itself before anything leaves, where this process reaches no cluster.
+func added(ctx context.Context, t *reach.Target, j *journal.Journal) error {
+	if t.On[plans.Destination] == nil || j.Leg.Direction == plans.Abort {
+		return nil
+	}
+	set, err := clusters.Pair{Plan: t.Plan, On: t.On}.Set(ctx, plans.Destination)
+	if err != nil {
+		return err
+	}
+	if why := t.Plan.Added(set); why != "" {
+		return reasons.Because(reasons.OrdinalsAdded, errors.New(why))
+	}
+	return nil
 }

@@ -36,6 +36,8 @@ func (a *app) applyCommand() *cobra.Command {
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
 before. It may be stopped with Ctrl-C at any moment and started again. A plan that
 is approved at the prompt pauses after its first ordinal; --yes does not.
+A plan that is being aborted or finalized turns to the destination again, after a
+question, until something was deleted for that.
 If FILE is a Migration, its plan is made, shown and carried out, or continued if it is stored.
 
 With --detach an orchestrator that runs in --home-namespace carries it out, and this
@@ -157,7 +159,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.Plan.Name, j.Outcome)
 		return nil
 	case j.Leg.Direction != plans.Move:
-		return fmt.Errorf("plan %s is being aborted or finalized: continue it with %s", t.Plan.Name, t.Command("resume"))
+		return a.again(ctx, t, j, far, timeout)
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: continue it with %s", t.Plan.Name, t.Command("resume"))
 	case j.Begun > 0:
@@ -240,7 +242,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 	drawn := a.source(t).Beside(ctx, show)
 	runs := a.process(t, timeout, show)
 	runs.Before = w.set
-	p, j, err := runs.Run(ctx, plans.Command{Direction: direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word})
+	p, j, err := runs.Run(ctx, a.wanted(ctx, t, w))
 	drawn()
 	end()
 	show.End(p, err)

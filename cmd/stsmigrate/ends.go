@@ -21,7 +21,12 @@ import (
 func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Direction, p engine.Progress, err error) error {
 	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
 	back := "; to abort: " + t.Command("abort")
-	if direction != plans.Move {
+	switch {
+	case direction == plans.Abort && !p.Step.Op.Closes():
+		back = "; to turn the plan to the destination again: " + t.Command("apply")
+	case direction == plans.Finalize && p.Step.Op == plans.Retire && p.ID != reasons.SetTerminating:
+		back = "; nothing of the source is deleted yet, and to roll back: " + t.Command("abort")
+	case direction != plans.Move:
 		back = ""
 	}
 	switch {

@@ -22,7 +22,9 @@ import (
 // turn is what a user wants of a stored plan from now on.
 type turn struct {
 	direction plans.Direction
-	limits    plans.Limits
+	// turns reports that a plan that is being aborted or finalized turns to the destination again.
+	turns  bool
+	limits plans.Limits
 	// set, if not nil, changes the journal BEFORE this process takes the plan over. A detached plan is changed by its
 	// orchestrator, for the same request.
 	set      func(*journal.Journal) error
@@ -71,7 +73,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 			return err
 		}
 	}
-	if err := requests.Redirect(t.Plan, &trial, w.direction); err != nil {
+	if err := requests.Direct(t.Plan, &trial, plans.Command{Direction: w.direction, Turns: w.turns, Limits: w.limits}); err != nil {
 		return err
 	}
 	if err := trial.Assure(t.Plan, a.word); err != nil { // as the run does, which comes after the first write
@@ -90,6 +92,34 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 	return a.carry(ctx, t, &trial, w, timeout)
 }
 
+// wanted is the request of this process.
+func (a *app) wanted(ctx context.Context, t *reach.Target, w turn) plans.Command {
+	out := plans.Command{Direction: w.direction, Turns: w.turns, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word}
+	if w.turns {
+		out.Limits = w.limits
+	}
+	return out
+}
+
+// again turns a plan that is being aborted or finalized to the destination again.
+func (a *app) again(ctx context.Context, t *reach.Target, j *journal.Journal, far *routeFlags, timeout time.Duration) error {
+	if err := a.reaches(t, j, !j.Detached); err != nil {
+		return err
+	}
+	route, err := far.route()
+	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("Plan %s is being aborted. Turn it, and move every ordinal to %s again?", t.Plan.Name, t.Plan.Destination)
+	switch {
+	case j.Leg.Direction == plans.Finalize:
+		question = fmt.Sprintf("Plan %s is being finalized, and nothing is deleted yet. Stop that, so that %s stays as it is until finalize or abort?", t.Plan.Name, t.Plan.Source)
+	case route.Until != nil:
+		question = fmt.Sprintf("Plan %s is being aborted. Turn it, and move the ordinals from %d upwards to %s again?", t.Plan.Name, *route.Until, t.Plan.Destination)
+	}
+	return a.proceed(ctx, t, j, turn{direction: plans.Move, turns: true, limits: route, question: question}, timeout)
+}
+
 // tried sends what proceed writes as dry runs: to the home alone for an orchestrator, which sends the rest, and
 // otherwise to both sides, up to the next ordinals that have to stop.
 func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w turn) error {
@@ -99,7 +129,7 @@ func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 		}
 		return a.undone()
 	}
-	command := plans.Command{Direction: w.direction, By: clusters.User(ctx, t.Home.Client), SkipGates: a.skipGates, Assurance: a.word}
+	command := a.wanted(ctx, t, w)
 	err := a.rehearse(func() (*rehearsal.Outcome, error) {
 		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, a.now, w.set, command)
 	})

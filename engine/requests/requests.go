@@ -32,7 +32,7 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 		out.Work = out.Work && j.Epoch > 0
 		return out
 	}
-	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move))
+	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move), d.Request != nil && d.Request.ID != j.Observed.Request)
 	observed := plans.Observed{Direction: direction, Paused: d.Paused, Request: j.Observed.Request}
 	if d.Request != nil {
 		observed.Request = d.Request.ID
@@ -49,7 +49,7 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 		out.RefusedID, out.Refused = notYet(later, j.Observed.RefusedID), cmp.Or(later, j.Observed.Refused)
 		return out
 	}
-	command := plans.Command{Direction: direction, By: out.By, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
+	command := plans.Command{Direction: direction, Turns: direction == plans.Move && j.Leg.Direction != plans.Move, By: out.By, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
 	if d.Request != nil && d.Request.ID != j.Observed.Request {
 		command.SkipGates, command.Assurance, command.Limits = d.Request.SkipGates, d.Request.Assurance(), d.Request.Limits()
 	}
@@ -93,7 +93,7 @@ func Observe(p *plans.Plan, j *journal.Journal, d *plans.Declaration) {
 	if d == nil {
 		return
 	}
-	direction, _ := heading(p, j, cmp.Or(d.Direction, plans.Move))
+	direction, _ := heading(p, j, cmp.Or(d.Direction, plans.Move), false)
 	j.Observed = plans.Observed{Direction: direction, Paused: d.Paused}
 	if d.Request != nil {
 		j.Observed.Request = d.Request.ID
@@ -101,18 +101,21 @@ func Observe(p *plans.Plan, j *journal.Journal, d *plans.Declaration) {
 }
 
 // heading returns the direction that a plan can take now towards the declared one, and the reason if it is another.
-func heading(p *plans.Plan, j *journal.Journal, want plans.Direction) (plans.Direction, string) {
+// asked reports that a new request came with it.
+func heading(p *plans.Plan, j *journal.Journal, want plans.Direction, asked bool) (plans.Direction, string) {
 	is := j.Leg.Direction
 	trial := *j
 	switch {
 	case want == is:
 		return want, ""
-	case j.Ended() || want == plans.Move:
+	case j.Ended():
 		return is, fmt.Sprintf("spec.direction is %s, but plan %s is on direction %s and cannot change to it", want, p.Name, is)
+	case want == plans.Move && !asked:
+		return is, fmt.Sprintf("spec.direction is %s, and plan %s is on direction %s: it turns only for a new spec.request in the same change, such as {id: NEW, resume: true}, so that no tool turns it that writes an old direction again", want, p.Name, is)
 	case want == plans.Finalize && is == plans.Move && j.Outcome != plans.Moved:
 		return is, fmt.Sprintf("plan %s is finalized as soon as every ordinal is on the destination", p.Name)
 	}
-	if err := Redirect(p, &trial, want); err != nil {
+	if err := Direct(p, &trial, plans.Command{Direction: want, Turns: want == plans.Move}); err != nil {
 		return is, err.Error()
 	}
 	return want, ""
@@ -150,7 +153,7 @@ func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 			return err
 		}
 	}
-	if err := Redirect(p, j, w.Direction); err != nil {
+	if err := Direct(p, j, w); err != nil {
 		return err
 	}
 	if err := j.Assure(p, w.Assurance); err != nil {
@@ -194,23 +197,5 @@ func KeepsNames(p *plans.Plan, j *journal.Journal) error {
 	case !j.KeepNames:
 		return fmt.Errorf("plan %s has kept no names", p.Name)
 	}
-	return nil
-}
-
-// Redirect changes the plan to this direction, or returns an error if it cannot go there from where it is.
-func Redirect(p *plans.Plan, j *journal.Journal, direction plans.Direction) error {
-	switch {
-	case j.Ended():
-		return reasons.Because(reasons.PlanEnded, fmt.Errorf("plan %s has ended (%s); nothing is left to do", p.Name, j.Outcome))
-	case direction == plans.Move || direction == j.Leg.Direction:
-		return nil
-	case direction == plans.Abort && j.Leg.Direction == plans.Finalize:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being finalized: the source is deleted or being deleted, so the plan can no longer be aborted; run finalize again", p.Name))
-	case direction == plans.Finalize && j.Leg.Direction == plans.Abort:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is being aborted; run abort again to finish it", p.Name))
-	case direction == plans.Finalize && j.Outcome != plans.Moved:
-		return reasons.Because(reasons.DirectionImpossible, fmt.Errorf("plan %s is not complete: not every ordinal is on the destination; run apply, or abort", p.Name))
-	}
-	j.StartLeg(p, direction)
 	return nil
 }

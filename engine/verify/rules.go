@@ -136,7 +136,7 @@ func (c *comparison) wanted() []map[plans.Side]plans.Slice {
 	switch {
 	case !c.more || !c.step.Moves():
 		return []map[plans.Side]plans.Slice{at(plans.Slice{Start: c.lowest()}, false, false)}
-	case c.journal.Reversed(c.step):
+	case c.journal.Unsure(c.step):
 		w := c.step.Ordinals // it may not have left, or not have arrived, before the plan was reversed
 		return []map[plans.Side]plans.Slice{at(w, true, false), at(w, false, false), at(w, false, true)}
 	}
@@ -192,6 +192,9 @@ func (c *comparison) ranges() {
 		ok := false
 		for _, want := range wanted {
 			ok = ok || has == want[side] || has.Replicas == 0 && want[side].Replicas == 0
+			if side == plans.Destination && want[side] == c.plan.Ordinals() && c.plan.HasAll(set) && c.plan.Grown(set).Replicas > 0 && c.journal.Leg.Direction != plans.Abort {
+				ok, c.report.Added = true, c.plan.Grown(set).String()
+			}
 			texts = append(texts, want[side].String())
 		}
 		c.expect(ok, "S7", c.plan.On(side).Set(), "it has the ordinals "+has.String(), strings.Join(slices.Compact(texts), " or "))
@@ -253,7 +256,7 @@ func (c *comparison) clusters() []plans.Side {
 func (c *comparison) protects(ordinal int32) bool {
 	leg, place := c.journal.Leg, int(ordinal-c.plan.Start)
 	switch {
-	case leg.Direction == plans.Move && leg.End == c.plan.End():
+	case leg.Opens(c.plan):
 		return c.journal.Done >= leg.First+1+place
 	case leg.Direction == plans.Move:
 		return true
@@ -307,9 +310,9 @@ func (c *comparison) inFlight(ordinal int32) bool {
 	}
 	switch c.step.Op {
 	case plans.Tighten, plans.Quiesce:
-		return c.journal.Reversed(c.step)
+		return c.journal.Unsure(c.step)
 	case plans.Shrink:
-		return c.began || c.journal.Reversed(c.step)
+		return c.began || c.journal.Unsure(c.step)
 	default:
 		return c.step.Op != plans.Verify && c.step.Op != plans.Relax
 	}
@@ -361,7 +364,7 @@ func (c *comparison) tightened() bool {
 	switch {
 	case !c.holds():
 		return false
-	case leg.Direction == plans.Move && (leg.End < c.plan.End() || !c.more):
+	case leg.Direction == plans.Move && (!leg.Opens(c.plan) || !c.more):
 		return true
 	}
 	before, there := c.plan.Step(leg, c.step.Seq-1)

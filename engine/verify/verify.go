@@ -25,6 +25,8 @@ type Report struct {
 	State string `json:"state"`
 	// Step is the next step of the plan, or "".
 	Step string `json:"step,omitempty"`
+	// Added are the ordinals of the destination that the plan did not move: others have added them.
+	Added string `json:"added,omitempty"`
 	// Compared is how many facts were compared.
 	Compared int `json:"compared"`
 	// Differences are the facts that are not as the plan and its journal say.
@@ -126,7 +128,11 @@ func (r *Report) Table() string {
 		if r.Step != "" {
 			step = ", next step " + r.Step
 		}
-		return fmt.Sprintf("plan %s (%s%s): all %d facts are as the plan and its journal say\n", r.Plan, r.State, step, r.Compared)
+		added := ""
+		if r.Added != "" {
+			added = fmt.Sprintf("the destination also has the ordinals %s, which others have added: finalize keeps them, and abort needs them gone\n", r.Added)
+		}
+		return fmt.Sprintf("plan %s (%s%s): all %d facts are as the plan and its journal say\n%s", r.Plan, r.State, step, r.Compared, added)
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tOBJECT\tSEEN\tEXPECTED")

@@ -160,7 +160,7 @@ func (j *Journal) leaves(p *plans.Plan) *plans.Step {
 	step, began, more := j.Next(p)
 	waits := step.Op == plans.Tighten || step.Op == plans.Quiesce || step.Op == plans.Shrink && !began
 	asked := !p.OneCluster() || j.Assurances.Ahead.of(step).Asks != ""
-	if !more || !waits || !asked || j.Reversed(step) {
+	if !more || !waits || !asked || j.Unsure(step) {
 		return nil
 	}
 	return &step
@@ -172,7 +172,7 @@ func (j *Journal) Down(p *plans.Plan) bool {
 	if !more || !step.Moves() || j.Flight == nil {
 		return false
 	}
-	return !step.Boundary() && j.Flight.LeavesBy(step) || j.Flight.Ordinals == step.Ordinals && j.Reversed(step)
+	return !step.Boundary() && j.Flight.LeavesBy(step) || j.Flight.Ordinals == step.Ordinals && j.Unsure(step)
 }
 
 // allows returns how many ordinals may be unavailable on the current direction of the plan.
@@ -186,12 +186,16 @@ func (j *Journal) allows(p *plans.Plan) int32 {
 // At returns the input of a look at a step. stamp is the stamp of the process that looks.
 func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp) plans.StepContext {
 	m := plans.StepContext{
-		Step: s, Began: began, Reversed: j.Reversed(s), Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
+		Step: s, Began: began, Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
 	}
 	ahead := j.Assurances.Ahead.of(s)
 	m.NodesGone, m.NodesGoneThere = ahead.NodesGoneHere, ahead.NodesGone
+	if j.Unsure(s) {
+		m.Resumed = j.Flight.LeavesBy(s)
+		m.Reversed = !m.Resumed
+	}
 	if j.Passed != nil && j.Passed.Seq == s.Seq {
 		m.Passed = j.Passed
 	}

@@ -130,7 +130,7 @@ func (j *Journal) Idle(p *plans.Plan) bool { return j.Outcome != "" || j.Blocked
 // the budgets tight, and a wave that was reversed may be on neither side: only a look can show that.
 func (j *Journal) AtRest(p *plans.Plan) bool {
 	step, began, more := j.Next(p)
-	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Reversed(step))
+	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Unsure(step))
 }
 
 // Tightened records that the budgets are tight from now on, if they were not before.
@@ -222,6 +222,9 @@ func (j *Journal) Recorded(u plans.Undo) bool {
 			return false
 		}
 	}
+	if u.Saved.Retired != "" && j.Saved.Retired == "" {
+		return false
+	}
 	if u.Saved.SourceUID != "" && u.Saved.SourceUID != j.Saved.SourceUID {
 		return false
 	}
@@ -229,13 +232,6 @@ func (j *Journal) Recorded(u plans.Undo) bool {
 		return false
 	}
 	return u.Saved.Slice == nil || j.Saved.Slice != nil
-}
-
-// Reversed reports whether the ordinals of this step had not arrived, or had not even left, when the
-// plan was reversed. Everything that the earlier leg did not reach is then already as it should be.
-// Reversed becomes false when the ordinals are found to have arrived and leave again.
-func (j *Journal) Reversed(s plans.Step) bool {
-	return j.Leg.Direction == plans.Abort && !j.Leg.Arrived && s.Moves() && s.Ordinals.Start == j.Leg.Lowest && !j.Flight.LeavesBy(s)
 }
 
 // Behind returns what a stamp says that the journal does not, or "". Each step is in the journal before its first

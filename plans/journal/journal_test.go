@@ -105,6 +105,7 @@ func TestOldValuesThatTheJournalLacksAreNotRecorded(t *testing.T) {
 		"a budget":           {plans.Undo{Saved: budget(plans.Source)}, plans.Undo{Saved: budget(plans.Destination)}},
 		"a retention policy": {plans.Undo{Saved: policy(plans.Source)}, plans.Undo{Saved: policy(plans.Destination)}},
 		"a range":            {plans.Undo{}, plans.Undo{Saved: plans.Saved{Slice: &plans.Slice{}}}},
+		"a deletion":         {plans.Undo{}, plans.Undo{Saved: plans.Saved{Retired: "a"}}},
 		"a recreated source": {plans.Undo{Saved: plans.Saved{SourceUID: "a"}}, plans.Undo{Saved: plans.Saved{SourceUID: "b"}}},
 	} {
 		p, j := planstest.Three(), New(planstest.Three())

@@ -52,8 +52,8 @@ func (j *Journal) wave(step plans.Step, down bool) place {
 		return to
 	case down:
 		return between
-	case j.Reversed(step): // it has not left the source
-		return onSource
+	case j.Unsure(step): // it has not left the side that gets it back
+		return to
 	case step.Op.Arrives():
 		return to
 	}

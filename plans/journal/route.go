@@ -6,34 +6,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// StartLeg starts a new leg after every step that may have written so far.
-func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
-	next := plans.Leg{Direction: c, First: j.Begun + 1, Lowest: p.End(), End: p.End()}
-	switch c {
-	case plans.Abort:
-		under := j.underWay(p)
-		next.Lowest, next.Head = under.Start, under.Replicas
-		step, began, more := j.Next(p)
-		next.Arrived = under.Start < p.End() && !began && (!more || step.Ordinals != under)
-	case plans.Move: // continue from a split
-		next.Lowest, next.End = p.Start, j.Leg.Lowest
-	case plans.Finalize:
-	}
-	j.Leg, j.Done = next, j.Begun
-	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
-	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
-	j.KeepNames = j.KeepNames && c == plans.Finalize // an aborted plan has no names to keep
-}
-
-// underWay returns the wave that a Move may have touched last: the one under way, or else the last
-// one that arrived. If there is none, it is empty, at the end of the ordinals that have not left.
-func (j *Journal) underWay(p *plans.Plan) plans.Slice {
-	if s, ok := p.Step(j.Leg, j.Begun); ok && s.Moves() {
-		return s.Ordinals
-	}
-	return plans.Slice{Start: j.Leg.End}
-}
-
 // Limit sets the route of a Move. It works where no wave is in flight, even if one has tightened the
 // budgets and waits. From there it divides the ordinals into new waves: the first is as large as
 // needed for the pause to come after exactly that many ordinals.
@@ -51,7 +23,7 @@ func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
 	switch {
 	case !more:
 		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
-	case step.Moves() && step.Op != plans.Tighten:
+	case step.Moves() && (step.Op != plans.Tighten || j.Unsure(step)):
 		if r == (plans.Limits{}) {
 			return nil
 		}

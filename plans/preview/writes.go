@@ -87,7 +87,7 @@ func (w writer) begin() []Write {
 	home := w.p.Destination.Namespace
 	name := "stsmigrate-" + w.p.Name
 	var out []Write
-	moves := w.leg.Direction == plans.Move && w.leg.End == w.p.End()
+	moves := w.leg.Opens(w.p)
 	if moves {
 		out = append(out,
 			Write{Verb: create, Side: plans.Destination, Kind: "ConfigMap", Namespace: home, Name: name, What: "the plan"},
@@ -420,6 +420,9 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 		switch {
 		case !more:
 			var b strings.Builder
+			if len(lines) == 0 {
+				return fmt.Sprintf("plan %s would rest as it is, and nothing would move\n", p.Name)
+			}
 			fmt.Fprintf(&b, "%s of plan %s would do this, in this order:\n", strings.ToLower(string(l.Direction)), p.Name)
 			for k, line := range lines {
 				fmt.Fprintf(&b, "%3d. %s\n", k+1, line)
@@ -430,7 +433,7 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 			return b.String()
 		case step.Moves():
 			line := fmt.Sprintf("%s: from %s to %s", story(p, step.Ordinals), p.On(step.From), p.On(step.To()))
-			if l.Direction == plans.Abort && step.Ordinals.Start == l.Lowest && !l.Arrived {
+			if (l.Direction == plans.Abort || l.Turned) && step.Ordinals == p.FirstWave(l) && !l.Arrived {
 				line += ", as far as it has left"
 			}
 			add(line)

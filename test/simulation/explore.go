@@ -27,11 +27,12 @@ type limits struct {
 	delays  int // writes that arrive later than everything that other processes do meanwhile
 	rivals  int // processes that take the plan over while another one lives
 	returns int // processes that abort the plan
+	turns   int // processes that turn the plan to the destination again
 }
 
 // within reports whether others leave as much of everything.
 func (l limits) within(others limits) bool {
-	return l.deaths <= others.deaths && l.delays <= others.delays && l.rivals <= others.rivals && l.returns <= others.returns
+	return l.deaths <= others.deaths && l.delays <= others.delays && l.rivals <= others.rivals && l.returns <= others.returns && l.turns <= others.turns
 }
 
 // runnerOf is one process of a state.
@@ -144,8 +145,11 @@ func (x *exploration) expand(s *state) {
 	case len(s.procs) == 1 && s.left.rivals > 0 && !ended:
 		x.start(s, s.onward())
 	}
-	if s.left.returns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction == plans.Move {
+	if s.left.returns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction != plans.Abort && s.w.journal.Parted(s.w.plan) == "" {
 		x.start(s, plans.Abort)
+	}
+	if s.left.turns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction != plans.Move && s.w.journal.Parted(s.w.plan) == "" {
+		x.start(s, plans.Move)
 	}
 	if active {
 		return
@@ -322,6 +326,9 @@ func (x *exploration) start(s *state, direction plans.Direction) bool {
 			next.left.returns--
 		}
 		r := next.w.process()
+		if r.turns = direction == plans.Move && s.w.journal.Leg.Direction != plans.Move; r.turns {
+			next.left.turns--
+		}
 		before := next.w.writes
 		r.at = faults(next.w)
 		_, err := r.takeOver(x.ctx, direction)

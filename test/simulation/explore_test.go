@@ -41,6 +41,8 @@ func smallWorlds() []smallWorld {
 		add("two ordinals, a death", 2, 1, 1, limits{deaths: 1})
 		add("two ordinals at once, an abort", 2, 2, 2, limits{returns: 1}).large = onTwo
 		add("two ordinals at once, a rival", 2, 2, 2, limits{rivals: 1})
+		add("one ordinal, an abort that is turned", 1, 1, 1, limits{returns: 1, turns: 1})
+		add("two ordinals at once, an abort that is turned twice", 2, 2, 2, limits{returns: 2, turns: 1}).large = true
 		add("three ordinals", 3, 1, 1, limits{})
 		add("three ordinals, two at once, a rival", 3, 2, 2, limits{rivals: 1}).large = onTwo
 	}

@@ -52,6 +52,8 @@ type process struct {
 	dead  bool
 	// takingOver is set while the engine takes over and fences.
 	takingOver bool
+	// turns reports that its Move turns a plan that is being aborted or finalized.
+	turns bool
 	// word is what the user vouches for with the command of this process.
 	word plans.Assurance
 	// pause lets other processes act before a call proceeds; false ends the process.
@@ -421,7 +423,7 @@ func (r *process) takeOver(ctx context.Context, direction plans.Direction) (*eng
 			continue
 		}
 		r.takingOver = true
-		err = e.TakeOver(ctx, direction)
+		err = e.Accept(ctx, plans.Command{Direction: direction, Turns: r.turns, Assurance: r.word}, nil)
 		r.takingOver = false
 		switch {
 		case r.dead:

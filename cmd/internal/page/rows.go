@@ -86,7 +86,7 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 		id, reason = j.Shown(e.Holder)
 	}
 	r.Explained(string(id), reasons.Runbook(id))
-	r.Reason, r.Next = plans.Line(reason), engine.Advice(j, e.Holder, work, func(verb string) string { return s.command(verb, e) })
+	r.Reason, r.Next = plans.Line(reason), engine.Advice(e.Plan, j, e.Holder, work, func(verb string) string { return s.command(verb, e) })
 	if j.EndedAt != nil {
 		r.Since = &j.EndedAt.Time
 	}

@@ -107,7 +107,9 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		"the abort":                          {"Move", func(fields) {}, sets("direction", "Abort"), ""},
 		"the abort, taken back in time":      {"Move", sets("direction", "Abort"), sets("direction", "Move"), ""},
 		"the abort, taken back too late":     {"Abort", sets("direction", "Abort"), sets("direction", "Move"), "the direction of the plan is Abort"},
-		"the end, taken back":                {"Finalize", sets("direction", "Finalize"), sets("direction", "Abort"), "the direction of the plan is Finalize"},
+		"the abort, turned by a request":     {"Abort", sets("direction", "Abort"), func(s fields) { s["direction"], s["request"] = "Move", fields{"id": "1", "resume": true} }, ""},
+		"the end, taken back":                {"Finalize", sets("direction", "Finalize"), sets("direction", "Abort"), ""},
+		"the end, set back":                  {"Finalize", sets("direction", "Finalize"), sets("direction", "Move"), "the direction of the plan is Finalize"},
 		"a request altered under its id":     {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "1", "readopt": true}), "an id of its own"},
 		"another request":                    {"", sets("request", fields{"id": "1", "resume": true}), sets("request", fields{"id": "2", "readopt": true}), ""},
 	} {
