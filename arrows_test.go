@@ -51,7 +51,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"cmd/internal/output", "cmd/internal/program plans"},
 		{"cmd/internal/reach", "cmd/internal/program slicecontroller/v1alpha1 engine/requests preflight/access records clusters clusters/transport dns plans plans/journal reasons"},
 		{"orchestrator", "plans/preview orchestrator/fleet orchestrator/notify dashboard engine engine/runner engine/refusals engine/requests engine/wavelimit preflight preflight/check records clusters clusters/transport dns plans plans/journal writes reasons"},
-		{"engine/runner", "engine engine/requests engine/wavelimit preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
+		{"engine/runner", "engine engine/requests engine/wavecheck engine/wavelimit preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
 		{"orchestrator/fleet", "plans/plainyaml dns clusters clusters/transport"},
 		{"orchestrator/notify", ""},
 		{"orchestrator/monitoring", "reasons"},

@@ -21,10 +21,10 @@ const (
 // is not cut yet.
 func grown() map[string]size {
 	return map[string]size{
-		"cmd/stsmigrate": {32, 3100}, // one file per command
-		"engine":         {maxFiles, 3100},
-		"plans":          {26, 3250},
-		"storage":        {maxFiles, 3150},
+		"cmd/stsmigrate": {33, 3300}, // one file per command
+		"engine":         {27, 3300},
+		"plans":          {27, 3400},
+		"storage":        {27, 3400},
 	}
 }
 

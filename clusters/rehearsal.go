@@ -101,8 +101,11 @@ func (c rehearsalClient) keep(verb string, o client.Object, generation int64, er
 	return nil
 }
 
-// Create implements client.Writer.
+// Create implements client.Writer. What a look itself sends as a dry run is none of the writes.
 func (c rehearsalClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if asked := (&client.CreateOptions{}).ApplyOptions(opts); len(asked.DryRun) > 0 {
+		return c.Client.Create(ctx, o, opts...)
+	}
 	return c.keep("create", o, 0, c.Client.Create(ctx, o, append(opts, client.DryRunAll)...))
 }
 

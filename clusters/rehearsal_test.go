@@ -90,3 +90,17 @@ func TestARehearsalRemembersEveryPatchOfAnObject(t *testing.T) {
 		}
 	}
 }
+
+// What a look sends as a dry run to see what an API server makes of it is no write of the plan.
+func TestTheTrialOfALookIsNoneOfTheRehearsal(t *testing.T) {
+	under := fake.NewClientBuilder().WithScheme(Scheme()).Build()
+	r := NewRehearsal()
+	on := r.Client(plans.Source, under)
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-dry-run"}}
+	if err := on.Create(t.Context(), set, client.DryRunAll); err != nil || len(r.Trials) > 0 {
+		t.Errorf("%v, %v", r.Trials, err)
+	}
+	if err := on.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}); err != nil || len(r.Trials) != 1 {
+		t.Errorf("%v, %v", r.Trials, err)
+	}
+}

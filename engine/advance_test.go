@@ -21,6 +21,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/engine/requests"
+	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -120,7 +121,10 @@ func TestTheChecksBeforeTheStartCountForTheFirstWaves(t *testing.T) {
 		now := started
 		e.Now, e.Checks = func() time.Time { return now }, c.checks
 		asked := 0
-		e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) { asked++; return "", nil }
+		e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error) {
+			asked++
+			return wavecheck.Answer{}, nil
+		}
 		now = now.Add(c.at)
 		for range 2 {
 			if _, err := e.Advance(t.Context()); err != nil {
@@ -276,8 +280,8 @@ func TestAFindingBeforeAWaveBlocksThePlan(t *testing.T) {
 		t.Error("the ordinal leaves")
 		return nil
 	})))
-	e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) {
-		return "consent was withdrawn", nil
+	e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error) {
+		return wavecheck.Answer{Why: "consent was withdrawn"}, nil
 	}
 	p, err := e.Advance(t.Context())
 	if err != nil || p.Kind != Blocked || stored(t, e).Blocked != "consent was withdrawn" {

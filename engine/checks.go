@@ -8,6 +8,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
+// unasked reports whether a wave would leave now whose checks this process has not made: an earlier one has recorded that it
+// leaves, perhaps long ago, and has not sent the write.
+func unasked(step plans.Step, began bool, observed plans.Observation) bool {
+	return began && step.Op == plans.Shrink && observed.Standing == plans.Before
+}
+
 // barred returns an observation that stops a wave which must not go; otherwise it returns After.
 func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	e.checks.Reached(step, e.Now)
@@ -25,7 +31,9 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 	}
 	j := *e.journal // the check runs beside this process, which changes its own
 	wave := wavecheck.Wave{Step: step, Leg: j.Leg, Next: func(seq int) (plans.Step, bool) { return e.plan.Step(j.Leg, seq) }}
-	why, err := e.checks.Bars(ctx, wave, e.Now, func(ctx context.Context, about plans.Slice) (string, error) { return e.CheckWave(ctx, &j, about) })
+	why, err := e.checks.Bars(ctx, wave, e.Now, func(ctx context.Context, about plans.Slice) (wavecheck.Answer, error) {
+		return e.CheckWave(ctx, &j, about)
+	})
 	if err != nil || why == "" {
 		return plans.Done(), err
 	}

@@ -82,9 +82,9 @@ type Engine struct {
 	Now func() time.Time
 	// Holder is the name of this process in reports.
 	Holder string
-	// CheckWave, if set, runs before each wave of a Move and returns what has come up since the plan was
-	// made. A reason blocks the plan while nothing is in flight.
-	CheckWave func(context.Context, *journal.Journal, plans.Slice) (reason string, err error)
+	// CheckWave, if set, runs before each wave and returns what has come up since the plan was made. What bars the wave
+	// blocks the plan while nothing is in flight.
+	CheckWave func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error)
 	// Gates runs the gates of the plan. A plan with gates waits at the first of them until its Prober is set.
 	Gates *gates.Keeper
 	// Assurance is what the user vouches for when this process takes the plan over.
@@ -140,7 +140,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	recent, seen := clusters.NewRecent(), &clusters.ReadCache{}
 	on = recent.Clients(p, on) // also what fences and opens budgets, so that no look misses a write of this process
 	through := seen.Clients(p, on)
-	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}}
+	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}, Twins: &sets.Twins{}}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  sets.InTurn(w.Freeze, dns.Export(p, through)),
@@ -284,10 +284,17 @@ func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Ob
 
 func (e *Engine) seeOnce(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	observed, err := e.barred(ctx, step, began)
-	if err == nil && observed.Standing == plans.After {
-		observed, err = e.look(ctx, e.moment(e.journal, step, began))
+	if err != nil || observed.Standing != plans.After {
+		return observed, err
 	}
-	return observed, err
+	observed, err = e.look(ctx, e.moment(e.journal, step, began))
+	if err != nil || !unasked(step, began, observed) {
+		return observed, err
+	}
+	if s, err := e.barred(ctx, step, false); err != nil || s.Standing != plans.After {
+		return s, err
+	}
+	return e.look(ctx, e.moment(e.journal, step, began))
 }
 
 // look looks at a step with an empty read cache.
@@ -390,7 +397,7 @@ func movedOn(step plans.Step) Progress {
 
 func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.StepContext {
 	m := j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
-	m.Follows = s.Seq == e.follow.next
+	m.Follows, m.Unfit = s.Seq == e.follow.next, e.checks.Unfit(s)
 	return m
 }
 

@@ -69,6 +69,8 @@ type Request struct {
 	Readopt        bool      `json:"readopt,omitempty"`
 	MaxUnavailable int32     `json:"maxUnavailable,omitempty"`
 	SourceGone     types.UID `json:"sourceGone,omitempty"`
+	OtherTemplate  string    `json:"otherTemplate,omitempty"`
+	Ignore         []string  `json:"ignore,omitempty"`
 	SkipGates      bool      `json:"skipGates,omitempty"`
 	UntilOrdinal   *int32    `json:"untilOrdinal,omitempty"`
 	PauseAfter     int32     `json:"pauseAfter,omitempty"`
@@ -79,7 +81,7 @@ func (a Request) Limits() Limits { return Limits{Until: a.UntilOrdinal, PauseAft
 
 // Assurance returns the facts for which the user vouches.
 func (a Request) Assurance() Assurance {
-	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != ""}
+	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != "", OtherTemplate: a.OtherTemplate, Ignore: a.Ignore}
 }
 
 // Observed is the part of its Declaration that a plan took over last. It is written together with its
@@ -160,7 +162,9 @@ func (a *Request) refuse() error {
 		return errors.New("spec.request.nodeGone is not the name of a node")
 	case a.MaxUnavailable < 0 || a.PauseAfter < 0 || a.UntilOrdinal != nil && *a.UntilOrdinal < 0:
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
-	case a.RemoveNames && *a != (Request{ID: a.ID, RemoveNames: true, SourceGone: a.SourceGone}):
+	case a.OtherTemplate != "" && !IsTemplateWord(a.OtherTemplate):
+		return fmt.Errorf("spec.request.otherTemplate is %.70q, expected the 8 digits that the plan printed with its reason", a.OtherTemplate)
+	case a.RemoveNames && !equality.Semantic.DeepEqual(*a, Request{ID: a.ID, RemoveNames: true, SourceGone: a.SourceGone}):
 		return errors.New("spec.request: removeNames must be the only field beside id, and the plan must have ended")
 	}
 	return nil
@@ -258,6 +262,16 @@ type Assurance struct {
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// SourceGone declares that the source's cluster no longer exists.
 	SourceGone bool `json:"sourceGone,omitempty"`
+	// OtherTemplate declares that the data may be used by the pod template of the side that receives the ordinals. It is
+	// the word that the plan printed for these two templates.
+	OtherTemplate string `json:"otherTemplate,omitempty"`
+	// Ignore are checks of which the user accepts what they find before a wave leaves.
+	Ignore []string `json:"ignore,omitempty"`
+}
+
+// IsTemplateWord reports whether a text may be the word for two templates.
+func IsTemplateWord(s string) bool {
+	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Limits is how far the next run of a Move goes. The zero value means to the end.

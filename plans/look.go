@@ -56,8 +56,19 @@ type StepContext struct {
 	Readopt bool
 	// NodesGone and NodesGoneThere are the nodes of which the user has vouched before the wave has left, as in a Flight.
 	NodesGone, NodesGoneThere []string
+	// Template is as OtherTemplate in Assurance.
+	Template string
+	// Unfit is what bars the wave while one of its ordinals serves, or nil: the side that receives it might not be able to
+	// bring it up (S18).
+	Unfit *Unfit
 	// Follows reports that the wave before has just arrived, and its budgets are still tight.
 	Follows bool
+}
+
+// Unfit is what the checks of the side that receives a wave have found, or the error for which they have not been made.
+type Unfit struct {
+	Why string
+	Err error
 }
 
 // InFlight reports whether the journal has the pods and volumes of this wave.

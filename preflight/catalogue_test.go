@@ -45,10 +45,19 @@ func sections(t *testing.T) string {
 	yes := map[bool]string{true: "yes"}
 	often := map[again]string{standing: "every 30 s", always: "yes"}
 	again := map[again]string{never: "Once, before the first write.", standing: "Also before a wave, if it has not passed within 30 seconds.", always: "Also before every wave."}
+	returns := func(c row) string {
+		switch {
+		case c.back == healthy && (c.accepted || c.ignorable):
+			return "serving, accepted"
+		case c.back == healthy:
+			return "serving"
+		}
+		return yes[c.back == everyWave]
+	}
 	var b strings.Builder
-	b.WriteString("\n| group | check | at worst | can be ignored | before every ordinal |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| group | check | at worst | can be ignored | before every ordinal | of an abort |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range catalogue() {
-		fmt.Fprintf(&b, "| %s | [%[2]s](#%[2]s) | %s | %s | %s |\n", c.group, c.name, c.worst, yes[c.ignorable], often[c.wave])
+		fmt.Fprintf(&b, "| %s | [%[2]s](#%[2]s) | %s | %s | %s | %s |\n", c.group, c.name, c.worst, yes[c.ignorable], often[c.wave], returns(c))
 	}
 	group := ""
 	for _, c := range catalogue() {

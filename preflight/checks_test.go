@@ -163,7 +163,8 @@ func TestAnOrdinalStaysWhereItsServiceIsGone(t *testing.T) {
 	}
 }
 
-// Only what would stop an abort anyway may bar it: it is the way out of what the other checks look for (S14).
+// Only what would stop an abort anyway may bar it: it is the way out of what the other checks look for (S14). They bar
+// ordinals that serve (S18).
 func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 	estate := estateOfTwoSets()
 	for _, o := range append(estate.Here, estate.There...) {
@@ -171,15 +172,18 @@ func TestAnAbortIsCheckedForFewThings(t *testing.T) {
 	}
 	i := estate.Inspected(t)
 	allowAll(i.On)
-	for direction, barred := range map[plans.Direction]bool{plans.Move: true, plans.Abort: false, plans.Finalize: false} {
+	for direction, barred := range map[plans.Direction][2]bool{plans.Move: {true, false}, plans.Abort: {false, true}, plans.Finalize: {}} {
 		j := journal.New(i.Plan)
 		j.Leg.Direction = direction
 		found, err := (&Waves{Plan: i.Plan, On: i.On, Now: func() time.Time { return time.Unix(1000, 0) }}).Check(t.Context(), j, plans.Slice{Replicas: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := slices.ContainsFunc(found, func(f check.Finding) bool { return f.Check == "owner" }); has != barred {
-			t.Errorf("%s: the operator bars it: %t, expected %t; %v", direction, has, barred, found)
+		of := func(found []check.Finding) bool {
+			return slices.ContainsFunc(found, func(f check.Finding) bool { return f.Check == "owner" })
+		}
+		if has := [2]bool{of(found.Bars), of(found.Unready)}; has != barred {
+			t.Errorf("%s: the operator bars every ordinal, and those that serve: %t, expected %t; %v", direction, has, barred, found)
 		}
 	}
 }

@@ -55,11 +55,16 @@ func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, e
 			if err != nil {
 				return fmt.Errorf("check %s: %w", c.name, err)
 			}
-			out[k] = c.result(found, slices.Contains(i.Plan.Ignored, c.name))
+			out[k] = c.result(found, slices.Contains(i.Ignored, c.name) && c.may(i))
 			return nil
 		})
 	}
 	return out, g.Wait()
+}
+
+// may reports whether the user may go on in spite of what the check finds.
+func (c row) may(i check.Inspection) bool {
+	return c.ignorable || c.accepted && i.From == plans.Destination
 }
 
 func (c row) result(found []check.Finding, ignored bool) Result {
@@ -69,7 +74,7 @@ func (c row) result(found []check.Finding, ignored bool) Result {
 		if f.Level == "" {
 			f.Level = check.Fail
 		}
-		if ignored && c.ignorable {
+		if ignored {
 			f.Level, f.Ignored = check.Warn, true
 		}
 		if r.Level != check.Fail {

@@ -99,38 +99,17 @@ func versionFindings(p *plans.Plan, now map[plans.Side]string) []check.Finding {
 	return out
 }
 
-// tryOut sends the destination set as a dry run and returns the set as the API server made it. Its name
-// differs from the real one, so that the API server does not refuse it where the set exists already.
+// tryOut sends the destination set as a dry run and returns the set as the API server made it.
 func tryOut(ctx context.Context, i check.Inspection) (*appsv1.StatefulSet, error) {
 	t, err := tryBoth(ctx, i)
 	if err == nil {
-		err = t.refusal
+		err = t.Refusal
 	}
-	return t.twin, err
+	return t.Back, err
 }
 
-func tryBoth(ctx context.Context, i check.Inspection) (trial, error) {
-	return check.Once(i, trialKey{}, func() (trial, error) {
-		twin, err := sets.DestinationSet(i.Now.Set, i.Plan)
-		if err != nil {
-			return trial{}, err
-		}
-		twin.Name += "-dry-run"
-		sent := twin.DeepCopy()
-		err = writes.Copy(ctx, i.On[plans.Source], i.Now.Set, i.On[plans.Destination], twin, client.DryRunAll)
-		if apierrors.IsNotFound(err) || check.Refused(err) {
-			return trial{sent, twin, err}, nil
-		}
-		return trial{sent, twin, nil}, err
-	})
-}
-
-// trial is the set as the API server returned it for the set sent, or the error with which the API server
-// refused it.
-type trial struct {
-	sent    *appsv1.StatefulSet
-	twin    *appsv1.StatefulSet
-	refusal error
+func tryBoth(ctx context.Context, i check.Inspection) (sets.Trial, error) {
+	return check.Once(i, trialKey{}, func() (sets.Trial, error) { return sets.Try(ctx, i.Pair, i.Now.Set) })
 }
 
 // OrdinalsKept proves that the destination knows spec.ordinals: an API server that drops the field would make
@@ -153,8 +132,13 @@ func OrdinalsKept(ctx context.Context, i check.Inspection) ([]check.Finding, err
 }
 
 // Admission requires that the admission of the destination (webhooks, policies, quotas) accepts a copy of the
-// source's set, and leaves it unchanged.
+// source's set, and leaves it unchanged. Between two waves it requires that the set which receives the ordinals may grow.
 func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Midway {
+		if found, err := grown(ctx, i); err != nil || len(found) > 0 || i.From == plans.Destination {
+			return found, err
+		}
+	}
 	back, err := tryOut(ctx, i)
 	object := "API server of " + i.Plan.Destination.String()
 	switch {
@@ -172,7 +156,7 @@ func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 	if err != nil {
 		return nil, err
 	}
-	changed := sets.Differing(t.sent, back)
+	changed := sets.Differing(t.Sent, back)
 	if len(changed) == 0 {
 		return nil, nil
 	}
@@ -180,6 +164,30 @@ func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 		Level: check.Warn, Object: object, Saw: "a copy of the source's set comes back with another spec." + strings.Join(changed, ", spec."), Want: "the set to be accepted unchanged",
 		Remedy: "look at the destination's mutating webhooks and policies, and at fields that its version does not know or fills in",
 	}}, nil
+}
+
+// grown sends the write that gives the ordinals to the side which receives them, as a dry run: a policy may refuse that a
+// set is scaled up.
+func grown(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	set := i.Now.Existing
+	if i.To() == plans.Source {
+		set = i.Now.Set
+	}
+	slice, next := i.Plan.Slice(i.To(), i.Ordinals, true), set.DeepCopy()
+	if next.Spec.Replicas = &slice.Replicas; slice.Start != 0 || next.Spec.Ordinals != nil {
+		next.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: slice.Start}
+	}
+	err := writes.Change(ctx, i.On[i.To()], set, next, client.DryRunAll)
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil, nil // another write came first: the looks observe the result
+	case check.Refused(err):
+		return []check.Finding{{
+			Object: i.Name(i.To()), Saw: fmt.Sprintf("its API server refuses the ordinals %s (dry run): %s", slice, strings.Join(strings.Fields(err.Error()), " ")), Want: "it to take them",
+			Remedy: "remove what it objects to",
+		}}, nil
+	}
+	return nil, fmt.Errorf("trying the ordinals %s of %s: %w", slice, i.Name(i.To()), err)
 }
 
 // trialKey is the key of check.Once for the dry run of the set.

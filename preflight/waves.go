@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,39 +31,87 @@ type Waves struct {
 // and their tools, and a wave of small pods takes a second: a check before each would find it hardly earlier.
 const standingValidity = 30 * time.Second
 
+// Found is what the checks of a wave have found.
+type Found struct {
+	// Bars must be fixed before the ordinals move.
+	Bars []check.Finding
+	// Unready must be fixed before an ordinal leaves that serves: the side that receives it might not be able to bring it
+	// up. Unasked is the error for which that is not known.
+	Unready []check.Finding
+	Unasked error
+}
+
+// Unfit returns what bars an ordinal that serves, or nil.
+func (f Found) Unfit() *plans.Unfit {
+	switch {
+	case f.Unasked != nil:
+		return &plans.Unfit{Err: f.Unasked}
+	case len(f.Unready) == 0:
+		return nil
+	}
+	why := check.Words(f.Unready) + "; no ordinal that serves leaves before that is fixed"
+	if names := accepted(f.Unready); len(names) > 0 {
+		why += ", or with --ignore " + strings.Join(names, ",") + ", which may leave it down until then"
+	}
+	return &plans.Unfit{Why: why}
+}
+
+// accepted returns the checks of findings, if the user may accept them all during an abort.
+func accepted(found []check.Finding) []string {
+	var out []string
+	for _, f := range found {
+		if !slices.Contains(Acceptable(), f.Check) {
+			return nil
+		}
+		out = append(out, f.Check)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Check checks again, before the given ordinals move, what can have changed since the check of the plan and what the
-// engine's looks would not find, or would find too late. It returns the findings that must be fixed before the
-// ordinals move. It leaves out warnings, which were reported before the first write, and what the plan ignores. On an
-// abort it runs only the checks of what would stop the abort anyway: it is the way out of what the others find, and
-// none of them may bar it. On finalize it runs none.
-func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Slice) ([]check.Finding, error) {
+// engine's looks would not find, or would find too late. It leaves out warnings, which were reported before the first
+// write, and what the user ignores. On an abort it asks the same of the side that then receives the ordinals (S18). An
+// ordinal that is down has nothing to lose, and an abort is the way out: what bars it is only what would stop the abort
+// anyway. On finalize it runs none.
+func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Slice) (found Found, err error) {
 	if j.Leg.Direction == plans.Finalize {
-		return nil, nil
+		return found, nil
 	}
 	ctx = clusters.Watched(ctx)
 	i := check.Inspect(w.Plan, w.On)
 	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, w.Orchestrated
+	i.Ignored = slices.Concat(w.Plan.Ignored, j.Assurances.Ignored)
 	if j.Leg.Direction == plans.Abort {
 		i.From = plans.Destination
 	}
-	var err error
 	if i.Now.Set, err = i.Set(ctx, plans.Source); err != nil {
-		return nil, err
+		return found, err
 	}
 	if i.Now.Existing, err = i.Set(ctx, plans.Destination); err != nil {
-		return nil, err
+		return found, err
 	}
 	if i.Now.Set == nil || i.Now.Existing == nil {
-		return nil, nil // the next look reports which of them is gone
+		return found, nil // the next look reports which of them is gone
 	}
 	began := w.Now()
 	due := w.due(j.Leg.Direction, began)
-	results, err := results(ctx, i, due)
+	bars := func(c row) bool { return i.From == plans.Source || c.back == everyWave }
+	asked := slices.DeleteFunc(slices.Clone(due), func(c row) bool { return !bars(c) })
+	answers, err := results(ctx, i, asked)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	w.note(j.Leg.Direction, began, due, results)
-	return (&Report{Checks: results}).Failed(), nil
+	found.Bars = (&Report{Checks: answers}).Failed()
+	more := slices.DeleteFunc(due, bars)
+	answered, err := results(ctx, i, more)
+	if err != nil {
+		found.Unasked = err
+		return found, nil
+	}
+	found.Unready = (&Report{Checks: answered}).Failed()
+	w.note(j.Leg.Direction, began, slices.Concat(asked, more), slices.Concat(answers, answered))
+	return found, nil
 }
 
 // Passed records that every check of the plan has passed, for this process, at that time. The first wave of a Move then
@@ -77,15 +126,29 @@ func (w *Waves) Passed(at time.Time) {
 func (w *Waves) due(direction plans.Direction, now time.Time) []row {
 	stands := w.stands(direction, now)
 	return slices.DeleteFunc(catalogue(), func(c row) bool {
-		return c.wave == never || c.wave == standing && stands || direction == plans.Abort && !c.back
+		often := c.often(direction)
+		return often == never || often == standing && stands
 	})
+}
+
+// often returns how often a check runs again on the way of a direction.
+func (c row) often(direction plans.Direction) again {
+	switch {
+	case direction != plans.Abort:
+		return c.wave
+	case c.back == notBack:
+		return never
+	case c.wave == never: // of the way there it is asked once, which may be days ago
+		return standing
+	}
+	return c.wave
 }
 
 // note keeps since when the standing checks have passed, if they were run.
 func (w *Waves) note(direction plans.Direction, began time.Time, ran []row, results []Result) {
 	asked := false
 	for k, c := range ran {
-		if c.wave != standing {
+		if c.often(direction) != standing {
 			continue
 		}
 		if asked = true; results[k].Level == check.Fail {

@@ -41,7 +41,7 @@ func TestStandingChecksHoldForAWhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range all {
+		for _, f := range all.Bars {
 			if f.Check == "owner" {
 				return true
 			}
@@ -127,7 +127,7 @@ func TestAnOrchestratorSeesTheQuotasBetweenWaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(found, func(f check.Finding) bool {
+	if !slices.ContainsFunc(found.Bars, func(f check.Finding) bool {
 		return f.Check == "quota" && strings.Contains(f.Saw, "pods: 0 of 5 are left")
 	}) {
 		t.Errorf("the wave may leave: %v", found)

@@ -26,6 +26,7 @@ const (
 const (
 	OrdinalDown       ID = "OrdinalDown"
 	SetUnsettled      ID = "SetUnsettled"
+	TemplateDiffers   ID = "TemplateDiffers"
 	SetTerminating    ID = "SetTerminating"
 	SetDeleted        ID = "SetDeleted"
 	SetMarkLost       ID = "SetMarkLost"

@@ -19,6 +19,8 @@ type Steps struct {
 	clusters.Pair
 	// Tighten looks at the budgets of a wave. Only an engine has it.
 	Tighten plans.Look
+	// Twins remembers the templates that were compared; nil to compare them each time.
+	Twins *Twins
 }
 
 // Ready returns the reason why a pod is not ready to serve, or "".

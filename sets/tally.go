@@ -75,6 +75,12 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	if why := Unsettled(w.Plan, m.To(), to); why != "" {
 		return d, plans.Wait(reasons.SetUnsettled, why), nil
 	}
+	if m.Unfit != nil && here.serving > 0 {
+		return d, plans.Stop(reasons.ChecksFailed, m.Unfit.Why), m.Unfit.Err
+	}
+	if s, err := w.otherTemplate(ctx, m, from, to); err != nil || s.Standing != plans.After {
+		return d, s, err
+	}
 	down := append(here.down, there.down...)
 	others := int32(len(down)) //nolint:gosec // pods of one set
 	d = downs{others, m.Ordinals.Replicas - here.serving}

@@ -39,6 +39,7 @@ func (a *app) abortCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
 	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)
+	a.leaveFlags(cmd)
 	return cmd
 }
 

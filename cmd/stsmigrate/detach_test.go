@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,20 +60,26 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		want    func(*plans.Declaration) bool
 		refused string
 	}{
-		"a pause":           {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Request == nil && d.Direction == "" }, ""},
-		"the way on":        {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Request.Resume && d.Direction == plans.Move }, ""},
-		"a part of it":      {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Request.PauseAfter == 1 && d.Request.UntilOrdinal == nil }, ""},
-		"as far as that":    {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Request.UntilOrdinal == 2 }, ""},
-		"the abort":         {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
-		"more than all":     {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
-		"a senseless word":  {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
-		"gates of no gate":  {underWay, resume + " --yes --skip-gates", nil, "has no gates"},
-		"an early end":      {underWay, "finalize web --yes", nil, "is not complete"},
-		"the end":           {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Direction == plans.Finalize && !d.KeepNames }, ""},
-		"names of none":     {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
-		"no names any more": {kept, "names web --remove --yes", asksForNoNames, ""},
-		"names of a move":   {moved, "names web --remove --yes", nil, "its names go with `stsmigrate finalize web"},
-		"a late pause":      {moved, "pause web", nil, "is not under way (Moved)"},
+		"a pause":        {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Request == nil && d.Direction == "" }, ""},
+		"the way on":     {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Request.Resume && d.Direction == plans.Move }, ""},
+		"a part of it":   {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Request.PauseAfter == 1 && d.Request.UntilOrdinal == nil }, ""},
+		"as far as that": {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Request.UntilOrdinal == 2 }, ""},
+		"the abort":      {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
+		"another template": {underWay, resume + " --yes --other-template 0123abcd --ignore nodes-fit,quota", func(d *plans.Declaration) bool {
+			return d.Request.OtherTemplate == "0123abcd" && slices.Equal(d.Request.Ignore, []string{"nodes-fit", "quota"})
+		}, ""},
+		"a word that is none": {underWay, "abort web --yes --other-template yes", nil, "--other-template yes: expected the 8 digits"},
+		"an unknown check":    {underWay, "abort web --yes --ignore quotas", nil, "--ignore quotas: expected one of"},
+		"another writer":      {underWay, "abort web --yes --ignore owner", nil, "--ignore owner: expected one of"},
+		"more than all":       {underWay, "abort web --yes --max-unavailable 9", nil, "--max-unavailable 9: expected"},
+		"a senseless word":    {underWay, resume + " --yes --node-gone n", nil, "has no ordinals in flight"},
+		"gates of no gate":    {underWay, resume + " --yes --skip-gates", nil, "has no gates"},
+		"an early end":        {underWay, "finalize web --yes", nil, "is not complete"},
+		"the end":             {moved, "finalize web --yes", func(d *plans.Declaration) bool { return d.Direction == plans.Finalize && !d.KeepNames }, ""},
+		"names of none":       {moved, "finalize web --yes --keep-names", nil, "bridges no names"},
+		"no names any more":   {kept, "names web --remove --yes", asksForNoNames, ""},
+		"names of a move":     {moved, "names web --remove --yes", nil, "its names go with `stsmigrate finalize web"},
+		"a late pause":        {moved, "pause web", nil, "is not under way (Moved)"},
 	} {
 		on, config := serve(t, []string{"home"})
 		p := keep(t, on, "stsmigrate", c.journal)
@@ -92,7 +99,7 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 
 // asksForNoNames reports whether the removal of the names is all that is requested.
 func asksForNoNames(d *plans.Declaration) bool {
-	return *d.Request == plans.Request{ID: d.Request.ID, RemoveNames: true} && d.Direction == plans.Finalize && !d.KeepNames
+	return reflect.DeepEqual(*d.Request, plans.Request{ID: d.Request.ID, RemoveNames: true}) && d.Direction == plans.Finalize && !d.KeepNames
 }
 
 // declared requires that a command succeeded, and that its request is declared for exactly this plan.

@@ -37,6 +37,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	a.carryFlags(cmd, &timeout)
 	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
+	a.leaveFlags(cmd)
 	far.add(cmd)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "continue without the gates of the step that is blocked, or of the next one that has any; during an abort, without all")
 	return cmd

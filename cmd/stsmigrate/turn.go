@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
+	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // turn is what a user wants of a stored plan from now on.
@@ -196,4 +199,23 @@ func (a *app) sourceGoneFlag(cmd *cobra.Command) {
 func (a *app) wordFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.word.NodeGone, "node-gone", "", "vouch that a node is off, or cannot use the volumes of the ordinals in flight or next to leave: nothing of them can still run or write there")
 	cmd.Flags().BoolVar(&a.word.Readopt, "readopt", false, "vouch that the sets and volumes that lost the mark of the plan, or were deleted and recreated, are what they were")
+}
+
+// leaveFlags adds the flags with which the user lets the next ordinals leave, although the side that receives them may not
+// serve them as the other one did.
+func (a *app) leaveFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.word.OtherTemplate, "other-template", "", "let the ordinals start with the pod template of the side that receives them, which differs: the word that the reason of the plan has for these two templates")
+	cmd.Flags().StringSliceVar(&a.word.Ignore, "ignore", nil, "let the ordinals leave in spite of what these checks find on the side that receives them: they may stay down there (repeatable, or a comma list)")
+	program.Before(cmd, func() error {
+		known := preflight.Acceptable()
+		for _, name := range a.word.Ignore {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("--ignore %s: expected one of %s%s", name, strings.Join(known, ", "), program.DidYouMean(name, known))
+			}
+		}
+		if w := a.word.OtherTemplate; w != "" && !plans.IsTemplateWord(w) {
+			return fmt.Errorf("--other-template %s: expected the 8 digits that the reason of the plan has, as status shows it", w)
+		}
+		return nil
+	})
 }

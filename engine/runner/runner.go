@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -101,9 +102,9 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	if c.Checks != nil {
 		waves.Passed(c.Checks.At.Time)
 	}
-	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (string, error) {
+	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (wavecheck.Answer, error) {
 		found, err := waves.Check(ctx, j, wave)
-		return check.Words(found), err
+		return wavecheck.Answer{Why: check.Words(found.Bars), Unfit: found.Unfit()}, err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
 	err = e.Accept(clusters.Urgent(ctx), command, c.Still) // urgent, since a wave may be under way

@@ -18,8 +18,18 @@ const (
 	maxAhead = 16
 )
 
-// Ask returns what bars the ordinals, or "".
-type Ask func(context.Context, plans.Slice) (why string, err error)
+// Ask returns what bars the ordinals.
+type Ask func(context.Context, plans.Slice) (Answer, error)
+
+// Answer is what bars a wave. The zero value bars none.
+type Answer struct {
+	// Why is what bars the wave in any case, or "".
+	Why string
+	// Unfit is what bars it while one of its ordinals serves. Only the look that takes the wave down knows that.
+	Unfit *plans.Unfit
+}
+
+func (a Answer) bars() bool { return a.Why != "" || a.Unfit != nil }
 
 // Wave is a wave that is about to go, in the step that it has reached.
 type Wave struct {
@@ -36,8 +46,9 @@ type Checks struct {
 	about  plans.Slice // the wave, and those after it that will go while the result is valid
 	answer chan result // nil while no check runs
 	asked  time.Time
-	clean  int // the Seq of the last Shrink whose check found nothing, and since when
+	clean  int // the Seq of the last Shrink whose check barred it in no case, and since when
 	since  time.Time
+	unfit  *plans.Unfit // of that Shrink
 	// free are the ordinals about which a check that began at that time found nothing, on the leg.
 	free      plans.Slice
 	freeSince time.Time
@@ -49,7 +60,7 @@ type Checks struct {
 }
 
 type result struct {
-	why string // "" when nothing bars the wave
+	Answer
 	err error
 }
 
@@ -87,6 +98,14 @@ func (c *Checks) Bars(ctx context.Context, w Wave, now func() time.Time, ask Ask
 	return c.hear(ctx, w, now, ask)
 }
 
+// Unfit returns what bars the wave of a Shrink while one of its ordinals serves, or nil.
+func (c *Checks) Unfit(s plans.Step) *plans.Unfit {
+	if s.Op != plans.Shrink || c.clean != s.Seq {
+		return nil
+	}
+	return c.unfit
+}
+
 // soon returns the ordinals of a wave, and of those after it that will go while a result of now is valid.
 func (c *Checks) soon(w Wave) plans.Slice {
 	out, waves := w.Ordinals, 1
@@ -121,7 +140,7 @@ func (c *Checks) start(ctx context.Context, about plans.Slice, now func() time.T
 		var r result
 		func() {
 			defer plans.RecoverPanic(&r.err)
-			r.why, r.err = ask(ctx, about)
+			r.Answer, r.err = ask(ctx, about)
 		}()
 		answer <- r
 	}()
@@ -135,7 +154,7 @@ func (c *Checks) hear(ctx context.Context, w Wave, now func() time.Time, ask Ask
 		c.start(ctx, c.soon(w), now, ask)
 	}
 	r, err := c.heard(ctx)
-	if err == nil && (r.err != nil || r.why != "") && c.about != w.Ordinals {
+	if err == nil && (r.err != nil || r.bars()) && c.about != w.Ordinals {
 		c.start(ctx, w.Ordinals, now, ask)
 		r, err = c.heard(ctx)
 	}
@@ -144,10 +163,12 @@ func (c *Checks) hear(ctx context.Context, w Wave, now func() time.Time, ask Ask
 		return "", err
 	case r.err != nil:
 		return "", r.err
-	case r.why != "":
-		return r.why, nil
+	case r.Why != "":
+		return r.Why, nil
 	}
-	c.free, c.freeSince, c.leg = c.about, c.asked, w.Leg
+	if c.unfit = r.Unfit; c.unfit == nil {
+		c.free, c.freeSince, c.leg = c.about, c.asked, w.Leg
+	}
 	if c.clean = w.Seq; now != nil {
 		c.since = now()
 	}

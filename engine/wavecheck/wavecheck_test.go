@@ -47,14 +47,14 @@ func TestAFindingAboutALaterWaveDoesNotBlockThisOne(t *testing.T) {
 	} {
 		k := Checks{paced: 1, pace: time.Second}
 		var asked []string
-		why, err := k.Bars(t.Context(), at(2), now, func(_ context.Context, about plans.Slice) (string, error) {
+		why, err := k.Bars(t.Context(), at(2), now, func(_ context.Context, about plans.Slice) (Answer, error) {
 			if asked = append(asked, about.String()); !c.of(about) {
-				return "", nil
+				return Answer{}, nil
 			}
 			if c.fail != nil {
-				return "", c.fail
+				return Answer{}, c.fail
 			}
-			return "its volume is in the way", nil
+			return Answer{Why: "its volume is in the way"}, nil
 		})
 		if bars := why != "" || err != nil; bars != c.bars {
 			t.Errorf("%s: %q, %v, expected that it is barred: %t", name, why, err, c.bars)
@@ -84,9 +84,9 @@ func TestAWaveThatWasFoundFreeIsNotCheckedAgain(t *testing.T) {
 		for _, seq := range []int{1, 2} {
 			then := time.Unix(1000, 0)
 			k, asked := Checks{free: c.about, freeSince: then, leg: plans.Leg{Direction: c.way}}, make(chan bool, 1)
-			why, err := k.Bars(t.Context(), at(seq), func() time.Time { return then.Add(c.later) }, func(context.Context, plans.Slice) (string, error) {
+			why, err := k.Bars(t.Context(), at(seq), func() time.Time { return then.Add(c.later) }, func(context.Context, plans.Slice) (Answer, error) {
 				asked <- true
-				return "", nil
+				return Answer{}, nil
 			})
 			if k.answer != nil {
 				<-k.answer // what Tighten has started
@@ -123,5 +123,32 @@ func TestACheckIsAboutTheWavesThatGoWhileItIsValid(t *testing.T) {
 	}
 	if k.pace != 2*time.Second {
 		t.Errorf("the pace is %s, expected two seconds from one wave to the next", k.pace)
+	}
+}
+
+// What bars a wave only while it serves lets the step be looked at, which knows whether it does. It is asked again for the
+// wave alone, and does not count for the waves after it.
+func TestWhatBarsOnlyWhatServesIsForTheLook(t *testing.T) {
+	now := func() time.Time { return time.Unix(1000, 0) }
+	unfit := &plans.Unfit{Why: "no room"}
+	k, asked := Checks{paced: 1, pace: time.Second}, 0
+	ask := func(context.Context, plans.Slice) (Answer, error) {
+		asked++
+		return Answer{Unfit: unfit}, nil
+	}
+	for range 2 {
+		if why, err := k.Bars(t.Context(), at(2), now, ask); why != "" || err != nil || k.Unfit(at(2).Step) != unfit || asked != 2 {
+			t.Errorf("%q, %v, %v, asked %d times", why, err, k.Unfit(at(2).Step), asked)
+		}
+	}
+	if k.Unfit(at(1).Step) != nil || k.Unfit(at(4).Step) != nil {
+		t.Error("it is about another step")
+	}
+	if _, err := k.Bars(t.Context(), at(4), now, ask); err != nil || asked == 2 {
+		t.Errorf("the next wave is not asked about: %v", err)
+	}
+	k = Checks{}
+	if _, err := k.Bars(t.Context(), at(2), now, func(context.Context, plans.Slice) (Answer, error) { return Answer{}, nil }); err != nil || k.Unfit(at(2).Step) != nil {
+		t.Errorf("nothing was found: %v, %v", k.Unfit(at(2).Step), err)
 	}
 }

@@ -16,9 +16,22 @@ import (
 // Changes lists the fields in which the destination's set differs from the source's, one line of
 // "field: old -> new" for each.
 func Changes(source, destined *appsv1.StatefulSet) ([]string, error) {
+	found, err := Differences(bare(source, destined.Namespace), destined)
+	var out []string
+	for _, d := range found {
+		out = append(out, d.Path+": "+d.Before+" -> "+d.After)
+	}
+	return out, err
+}
+
+// Difference is a field that two objects have with different values.
+type Difference struct{ Path, Before, After string }
+
+// Differences lists the fields in which two objects of one type differ.
+func Differences(before, after any) ([]Difference, error) {
 	var forms [2]map[string]any
-	for i, set := range []*appsv1.StatefulSet{bare(source, destined.Namespace), destined} {
-		raw, err := json.Marshal(set)
+	for i, o := range []any{before, after} {
+		raw, err := json.Marshal(o)
 		if err != nil {
 			return nil, err
 		}
@@ -51,15 +64,15 @@ func Misstated(p *plans.Plan, source *appsv1.StatefulSet) (string, error) {
 }
 
 // differences compares two JSON values at one path.
-func differences(path string, before, after any) []string {
+func differences(path string, before, after any) []Difference {
 	if reflect.DeepEqual(before, after) {
 		return nil
 	}
 	was, is, fields := members(before, after)
 	if !fields {
-		return []string{strings.TrimPrefix(path, ".") + ": " + text(before) + " -> " + text(after)}
+		return []Difference{{strings.TrimPrefix(path, "."), text(before), text(after)}}
 	}
-	var out []string
+	var out []Difference
 	for _, k := range slices.Sorted(maps.Keys(union(was, is))) {
 		out = append(out, differences(path+k, was[k], is[k])...)
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -17,6 +18,12 @@ type Assurances struct {
 	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 	// SourceGone vouches that the source's cluster does not exist any more. It is valid for good.
 	SourceGone bool `json:"sourceGone,omitempty"`
+	// OtherTemplate is the word for two pod templates that differ: the data may be used by that of the side that receives the
+	// ordinals. It is not valid for others.
+	OtherTemplate string `json:"otherTemplate,omitempty"`
+	// Ignored are checks of which the user accepts what they find before a wave leaves, until the plan takes another
+	// direction.
+	Ignored []string `json:"ignored,omitempty"`
 	// Ahead vouches for nodes on which a wave depends that has not left yet. It is not valid for another wave.
 	Ahead *Ahead `json:"ahead,omitempty"`
 }
@@ -99,6 +106,13 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 		}
 		v.SourceGone = true
 	}
+	if w.OtherTemplate != "" {
+		if !plans.IsTemplateWord(w.OtherTemplate) {
+			return fmt.Errorf("--other-template %s: expected the 8 digits that plan %s printed with its reason", w.OtherTemplate, p.Name)
+		}
+		v.OtherTemplate = w.OtherTemplate
+	}
+	v.Ignored = slices.Compact(slices.Sorted(slices.Values(slices.Concat(v.Ignored, w.Ignore))))
 	j.Assurances, j.Flight = v, flight
 	return nil
 }
@@ -151,6 +165,8 @@ func (j *Journal) AssuredFacts() []string {
 	add(j.Assurances.Readopt, "the sets and volumes without the stamp of the plan are its own")
 	add(j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
 	add(j.Assurances.SourceGone, "the cluster of the source is gone")
+	add(j.Assurances.OtherTemplate != "" && !j.Ended(), "the data may be used by the other pod template (%s)", j.Assurances.OtherTemplate)
+	add(len(j.Assurances.Ignored) > 0 && !j.Ended(), "the waves may leave in spite of the checks %s", strings.Join(j.Assurances.Ignored, ", "))
 	return out
 }
 
@@ -189,6 +205,7 @@ func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp)
 		Step: s, Began: began, Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
+		Template: j.Assurances.OtherTemplate,
 	}
 	ahead := j.Assurances.Ahead.of(s)
 	m.NodesGone, m.NodesGoneThere = ahead.NodesGoneHere, ahead.NodesGone

@@ -242,3 +242,30 @@ func TestAWordBeforeAWaveLeavesIsOfTheClusterThatWasAskedAbout(t *testing.T) {
 		}
 	}
 }
+
+// What the user accepts of the checks is for the direction in which it was said. The word for two templates says itself what
+// it is about.
+func TestWhatIsAcceptedIsForOneDirection(t *testing.T) {
+	p := planstest.Three()
+	j := New(p)
+	for _, w := range []plans.Assurance{{Ignore: []string{"nodes-fit"}}, {Ignore: []string{"nodes-fit", "classes"}, OtherTemplate: "0123abcd"}, {}} {
+		if err := j.Assure(p, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(j.Assurances.Ignored, []string{"classes", "nodes-fit"}) || j.At(p, plans.Step{}, false, plans.Stamp{}).Template != "0123abcd" {
+		t.Errorf("%+v", j.Assurances)
+	}
+	if said := strings.Join(j.AssuredFacts(), "; "); !strings.Contains(said, "0123abcd") || !strings.Contains(said, "classes, nodes-fit") {
+		t.Errorf("status shows %q", said)
+	}
+	j.StartLeg(p, plans.Abort)
+	if len(j.Assurances.Ignored) > 0 || j.Assurances.OtherTemplate == "" {
+		t.Errorf("on the abort: %+v", j.Assurances)
+	}
+	for _, word := range []string{"yes", "0123ABCD", "0123abcde"} {
+		if err := j.Assure(p, plans.Assurance{OtherTemplate: word}); err == nil {
+			t.Errorf("%q is taken for a word", word)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
 	}
 	j.Leg, j.Done = next, j.Begun
 	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
-	j.Passed, j.SkipGates, j.Overdue = nil, 0, ""
+	j.Passed, j.SkipGates, j.Overdue, j.Assurances.Ignored = nil, 0, "", nil
 	j.KeepNames = j.KeepNames && c == plans.Finalize // only an ended plan has names to keep
 }
 

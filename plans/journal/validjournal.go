@@ -71,6 +71,9 @@ func (j *Journal) refuseState(p *plans.Plan) error {
 	if d := j.Assurances.MaxUnavailable; d != 0 && (d < p.MaxUnavailable || d > p.Count) {
 		return fmt.Errorf("assurances.maxUnavailable is %d, expected %d to %d", d, p.MaxUnavailable, p.Count)
 	}
+	if t := j.Assurances.OtherTemplate; t != "" && !plans.IsTemplateWord(t) {
+		return fmt.Errorf("assurances.otherTemplate is %.20q, expected 8 digits", t)
+	}
 	return nil
 }
 

@@ -268,19 +268,19 @@ func granted(p, other *plans.Plan) (on clusters.Clusters, roles int) {
 	return on, roles
 }
 
-// Roles have the rights by which the checks see what would leave a pod Pending on the destination. The steps of a move
-// need none of them, so that the check of the rights asks for none.
-func TestRolesLetTheChecksSeeTheDestination(t *testing.T) {
+// Roles have the rights by which the checks see what would leave a pod Pending on either side. The steps of a move need
+// none of them, so that the check of the rights asks for none.
+func TestRolesLetTheChecksSeeWhatLeavesAPodPending(t *testing.T) {
 	account := types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}
 	for name, c := range map[string]struct {
 		cluster types.UID
 		mode    plans.Mode
 		want    map[plans.Side][]string
 	}{
-		"volumes that move":          {"b", plans.Reimport, map[plans.Side][]string{plans.Source: {"get storageclasses"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall"}}},
-		"an empty start":             {"b", plans.Empty, map[plans.Side][]string{plans.Source: {"get storageclasses"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
-		"volumes within one cluster": {"a", plans.Rebind, map[plans.Side][]string{plans.Destination: {"list resourcequotas in mall"}}},
-		"an empty start within it":   {"a", plans.Empty, map[plans.Side][]string{plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
+		"volumes that move":          {"b", plans.Reimport, map[plans.Side][]string{plans.Source: {"get storageclasses", "list resourcequotas in shop"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall"}}},
+		"an empty start":             {"b", plans.Empty, map[plans.Side][]string{plans.Source: {"get storageclasses", "list resourcequotas in shop"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
+		"volumes within one cluster": {"a", plans.Rebind, map[plans.Side][]string{plans.Source: {"list resourcequotas in shop"}, plans.Destination: {"list resourcequotas in mall"}}},
+		"an empty start within it":   {"a", plans.Empty, map[plans.Side][]string{plans.Source: {"list resourcequotas in shop"}, plans.Destination: {"get storageclasses", "list resourcequotas in mall", "list storageclasses"}}},
 	} {
 		p := &plans.Plan{
 			Name: "web", ID: "abc", Count: 2, Claims: []plans.ClaimMove{{Template: "data", Mode: c.mode}},

@@ -112,11 +112,8 @@ func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"creat
 // classes of claims that start empty. They are not part of Rights: no step depends on them, and a check that may not
 // look warns. Between waves a warning bars nothing, so that an orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []Right {
-	if side == plans.Source {
-		return nil
-	}
 	out := []Right{{Resource: "resourcequotas", Verbs: []string{"list"}}}
-	if len(p.Moved()) < len(p.Claims) {
+	if side == plans.Destination && len(p.Moved()) < len(p.Claims) {
 		classes := Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"list"}, ClusterWide: true} // which is the default one
 		if p.OneCluster() {
 			classes.Verbs = []string{"get", "list"} // between clusters Rights has the other

@@ -29,6 +29,8 @@ type Inspection struct {
 	// Taken reports whether a process of this plan has stamped the sets already. Draft reports whether it is open
 	// who will carry the plan out: the user who makes it, or an orchestrator.
 	Taken, Draft bool
+	// Ignored are the checks of which the user accepts what they find.
+	Ignored []string
 	Caller
 	memo *memo
 }
@@ -92,7 +94,7 @@ type bindings struct {
 // Inspect starts an inspection of all ordinals of a plan.
 func Inspect(p *plans.Plan, on clusters.Clusters) Inspection {
 	return Inspection{
-		Pair: clusters.Pair{Plan: p, On: on}, Ordinals: p.Ordinals(), From: plans.Source, memo: &memo{known: map[any]*memory{}},
+		Pair: clusters.Pair{Plan: p, On: on}, Ordinals: p.Ordinals(), From: plans.Source, Ignored: p.Ignored, memo: &memo{known: map[any]*memory{}},
 	}
 }
 
@@ -105,9 +107,28 @@ func (i Inspection) Ours(o client.Object) bool {
 	return ok && i.Taken && s.Plan == i.Plan.ID
 }
 
-// Arriving returns the pod template that the destination will have.
+// To returns the side that the ordinals come to.
+func (i Inspection) To() plans.Side { return i.From.Other() }
+
+// Receives returns the set that the ordinals come to: what the plan makes of the source's, or on the way back the source's.
+func (i Inspection) Receives() (*appsv1.StatefulSet, error) {
+	if i.From == plans.Destination {
+		return i.Now.Set, nil
+	}
+	return sets.DestinationSet(i.Now.Set, i.Plan)
+}
+
+// Leaves returns the set that the ordinals leave.
+func (i Inspection) Leaves() *appsv1.StatefulSet {
+	if i.From == plans.Destination {
+		return i.Now.Existing
+	}
+	return i.Now.Set
+}
+
+// Arriving returns the template of the pods that come.
 func (i Inspection) Arriving() (corev1.PodTemplateSpec, error) {
-	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
+	set, err := i.Receives()
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}

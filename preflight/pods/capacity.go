@@ -25,14 +25,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
-// NodesFit requires a node of the destination for each pod: a node that takes the pod (cordons, taints,
+// NodesFit requires a node for each pod, of the side that it comes to: a node that takes the pod (cordons, taints,
 // nodeSelector and required node affinity), that reaches its volumes, and that has room for its requests
 // beside the pods that run there and the ordinals above. It is not the scheduler: it ignores pod affinity,
 // topology spread and attach limits.
 func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	nodes, err := nodes(ctx, i)
 	if apierrors.IsForbidden(err) {
-		return []check.Finding{unseenNodes(i, plans.Destination)}, nil
+		return []check.Finding{unseenNodes(i, i.To())}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -60,19 +60,19 @@ func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 			continue
 		}
 		out = append(out, check.Finding{
-			Object: fmt.Sprintf("pod %s on the destination (%s)", i.Plan.Pod(o), i.Plan.Destination.Context), Saw: why, Want: "a node that can take it",
+			Object: fmt.Sprintf("pod %s on the %s (%s)", i.Plan.Pod(o), i.To(), i.Plan.On(i.To()).Context), Saw: why, Want: "a node that can take it",
 			Remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		})
 	}
 	return out, nil
 }
 
-// nodes lists the nodes of the destination.
+// nodes lists the nodes of the side that the pods come to.
 func nodes(ctx context.Context, i check.Inspection) ([]corev1.Node, error) {
 	return check.Once(i, nodesKey{}, func() ([]corev1.Node, error) {
 		var list corev1.NodeList
-		if err := i.On[plans.Destination].List(ctx, &list); err != nil {
-			return nil, fmt.Errorf("listing the nodes of the destination: %w", err)
+		if err := i.On[i.To()].List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("listing the nodes of the %s: %w", i.To(), err)
 		}
 		return list.Items, nil
 	})
@@ -80,12 +80,12 @@ func nodes(ctx context.Context, i check.Inspection) ([]corev1.Node, error) {
 
 func unseenPods(i check.Inspection) check.Finding {
 	return check.Finding{
-		Level: check.Warn, Object: fmt.Sprintf("nodes of the destination (%s)", i.Plan.Destination.Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
+		Level: check.Warn, Object: fmt.Sprintf("nodes of the %s (%s)", i.To(), i.Plan.On(i.To()).Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
 		Remedy: "let a user who may list them check, or ask for `list` on pods in all namespaces",
 	}
 }
 
-// running sums up the requests of the pods that run on a node of the destination. The pods of the set that
+// running sums up the requests of the pods that run on a node of that side. The pods of the set that
 // will leave that very cluster do not count.
 func running(ctx context.Context, i check.Inspection, node string) (corev1.ResourceList, error) {
 	leaving := map[string]bool{}
@@ -93,13 +93,13 @@ func running(ctx context.Context, i check.Inspection, node string) (corev1.Resou
 		leaving[i.Plan.Pod(o)] = i.Plan.OneCluster()
 	}
 	used := corev1.ResourceList{}
-	err := clusters.Each(ctx, i.On[plans.Destination], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
-		if !leaving[p.Name] || !metav1.IsControlledBy(p, i.Now.Set) {
+	err := clusters.Each(ctx, i.On[i.To()], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
+		if !leaving[p.Name] || !metav1.IsControlledBy(p, i.Leaves()) {
 			occupy(used, p)
 		}
 	}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of node %s on the destination: %w", node, err)
+		return nil, fmt.Errorf("listing the pods of node %s on the %s: %w", node, i.To(), err)
 	}
 	return used, nil
 }
@@ -120,7 +120,7 @@ func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.No
 		if pv == nil {
 			continue
 		}
-		if !i.Plan.OneCluster() {
+		if !i.Plan.OneCluster() && i.From == plans.Source { // on the way back it is the source's own
 			pv = storage.VolumeFrom(pv, corev1.ObjectReference{}, i.Plan.Storage)
 		}
 		if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
@@ -260,5 +260,5 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-// nodesKey is the key of check.Once for the nodes of the destination.
+// nodesKey is the key of check.Once for these nodes.
 type nodesKey struct{}

@@ -46,12 +46,16 @@ type clusterObject struct {
 // Classes requires every such object on the destination, and the StorageClasses of the claims that the
 // destination's set makes there.
 func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
+	set, err := i.Receives()
 	if err != nil {
 		return nil, err
 	}
 	spec := set.Spec.Template.Spec
-	named, unnamed := classesOfEmpty(i.Plan, i.Now.Set, set)
+	var named []clusterObject
+	var unnamed []string
+	if i.From == plans.Source { // the claims that the ordinals have left there are theirs again
+		named, unnamed = classesOfEmpty(i.Plan, i.Now.Set, set)
+	}
 	var out []check.Finding
 	for _, p := range append(clusterObjectsOf(spec), named...) {
 		found, err := proper(ctx, i, p)
@@ -66,14 +70,14 @@ func Classes(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 
 func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.Finding, error) {
 	called := p.kind + " " + p.name
-	there, err := propertyOn(ctx, i, plans.Destination, p)
+	there, err := propertyOn(ctx, i, i.To(), p)
 	if err != nil {
-		return check.Unseen(err, called+" on the destination", p.resource)
+		return check.Unseen(err, called+" on the "+string(i.To()), p.resource)
 	}
-	here, err := propertyOn(ctx, i, plans.Source, p)
+	here, err := propertyOn(ctx, i, i.From, p)
 	if err != nil {
 		if there != nil || !apierrors.IsForbidden(err) {
-			return check.Unseen(err, called+" on the source", p.resource)
+			return check.Unseen(err, called+" on the "+string(i.From), p.resource)
 		}
 		here = nil // the object is missing on the destination anyway
 	}
@@ -84,7 +88,7 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 			Remedy: "see that the destination has one for each ordinal before it comes",
 		}}, nil
 	case there == nil:
-		return []check.Finding{missing(p, here)}, nil
+		return []check.Finding{missing(i, p, here)}, nil
 	case here != nil && !i.Plan.OneCluster() && p.differs != nil:
 		if saw := p.differs(here, there); saw != "" {
 			return []check.Finding{{
@@ -96,11 +100,11 @@ func proper(ctx context.Context, i check.Inspection, p clusterObject) ([]check.F
 	return nil, nil
 }
 
-// missing is the finding about an object that the destination lacks. here is the source's, or nil.
-func missing(p clusterObject, here client.Object) check.Finding {
-	saw := "it does not exist on the destination"
+// missing is the finding about an object that the side which the pods come to lacks. here is the other side's, or nil.
+func missing(i check.Inspection, p clusterObject, here client.Object) check.Finding {
+	saw := "it does not exist on the " + string(i.To())
 	if here != nil && p.shows != nil {
-		saw += " (on the source: " + p.shows(here) + ")"
+		saw += " (on the " + string(i.From) + ": " + p.shows(here) + ")"
 	}
 	return check.Finding{
 		Object: p.kind + " " + p.name, Saw: saw, Want: "it to exist, as " + cmp.Or(p.wanted, "the pods name it"),
@@ -221,8 +225,8 @@ func defaultClass(ctx context.Context, i check.Inspection, unclassed []string) (
 		return nil, nil
 	}
 	var all storagev1.StorageClassList
-	if err := i.On[plans.Destination].List(ctx, &all); err != nil {
-		return check.Unseen(err, "the default StorageClass of the destination", "storageclasses")
+	if err := i.On[i.To()].List(ctx, &all); err != nil {
+		return check.Unseen(err, "the default StorageClass of the "+string(i.To()), "storageclasses")
 	}
 	if slices.ContainsFunc(all.Items, isDefault) {
 		return nil, nil
@@ -230,7 +234,7 @@ func defaultClass(ctx context.Context, i check.Inspection, unclassed []string) (
 	var out []check.Finding
 	for _, called := range unclassed {
 		out = append(out, check.Finding{
-			Object: called, Saw: "it names no StorageClass, and the destination has no default one", Want: "a class by which it is made there with each pod",
+			Object: called, Saw: "it names no StorageClass, and the " + string(i.To()) + " has no default one", Want: "a class by which it is made there with each pod",
 			Remedy: "name one with --patch, or make one the default there",
 		})
 	}

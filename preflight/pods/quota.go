@@ -17,13 +17,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/sets"
 )
 
-// Quota requires room in each ResourceQuota of the destination for all remaining ordinals together, so that
+// Quota requires room in each ResourceQuota of the side that the ordinals come to for all remaining ordinals together, so that
 // the move does not exceed a quota midway. Between two waves it requires room for the next wave. A dry run
 // cannot show this: it uses up no quota.
 func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var quotas corev1.ResourceQuotaList
-	if err := i.On[plans.Destination].List(ctx, &quotas, client.InNamespace(i.Plan.Destination.Namespace)); err != nil {
-		return check.Unseen(err, "quotas of namespace "+i.Plan.Destination.Namespace, "resourcequotas")
+	to := i.Plan.On(i.To())
+	if err := i.On[i.To()].List(ctx, &quotas, client.InNamespace(to.Namespace)); err != nil {
+		return check.Unseen(err, "quotas of namespace "+to.Namespace, "resourcequotas")
 	}
 	if len(quotas.Items) == 0 {
 		return nil, nil
@@ -41,7 +42,7 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		if puzzling != "" {
 			out = append(out, check.Finding{
 				Level: check.Warn, Object: object, Saw: "its scope " + puzzling + " is not understood", Want: "to know that there is room for all ordinals",
-				Remedy: "see yourself: " + i.Kubectl(plans.Destination) + " -n " + q.Namespace + " describe resourcequota " + q.Name,
+				Remedy: "see yourself: " + i.Kubectl(i.To()) + " -n " + q.Namespace + " describe resourcequota " + q.Name,
 			})
 			continue
 		}
@@ -55,7 +56,7 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		for _, s := range short(q, need) {
 			out = append(out, check.Finding{
 				Object: object, Saw: fmt.Sprintf("%s: %s of %s are left, and the %d ordinals that are to come need %s", s.name, s.left.String(), s.hard.String(), i.Ordinals.Replicas, s.need.String()),
-				Want: "room for all ordinals", Remedy: fmt.Sprintf("raise it by %s: %s -n %s edit resourcequota %s", s.missing.String(), i.Kubectl(plans.Destination), q.Namespace, q.Name),
+				Want: "room for all ordinals", Remedy: fmt.Sprintf("raise it by %s: %s -n %s edit resourcequota %s", s.missing.String(), i.Kubectl(i.To()), q.Namespace, q.Name),
 			})
 		}
 	}
@@ -81,7 +82,7 @@ func (d demand) count(names ...corev1.ResourceName) {
 	}
 }
 
-// coming returns a pod as it would be on the destination: as the API server returns it, where a dry run is
+// coming returns a pod as it would be on that side: as the API server returns it, where a dry run is
 // allowed.
 func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	may, err := mayTry(ctx, i, "pods")
@@ -94,7 +95,7 @@ func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 			return tried.pod, err
 		}
 	}
-	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
+	set, err := i.Receives()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,13 @@ func demands(ctx context.Context, i check.Inspection) (*corev1.Pod, demand, erro
 		return nil, nil, err
 	}
 	for _, c := range claims {
-		rest.add(claimDemand(c), 1)
+		counted, err := prepared(ctx, i, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !counted {
+			rest.add(claimDemand(c), 1)
+		}
 	}
 	for _, t := range sets.Ephemeral(pod.Spec) {
 		rest.add(claimDemand(&corev1.PersistentVolumeClaim{Spec: t.Spec}), int64(i.Ordinals.Replicas))
@@ -140,6 +147,15 @@ func demands(ctx context.Context, i check.Inspection) (*corev1.Pod, demand, erro
 		}
 	}
 	return pod, rest, nil
+}
+
+// prepared reports whether a claim of the wave exists on the side that it comes to, where the quota counts it already.
+func prepared(ctx context.Context, i check.Inspection, c *corev1.PersistentVolumeClaim) (bool, error) {
+	if !i.Midway {
+		return false, nil
+	}
+	have, err := i.Claim(clusters.Unmade(ctx), i.To(), c.Name)
+	return have != nil && i.Ours(have), err
 }
 
 // podDemand returns what one pod takes, under all the names that a quota may have for it.

@@ -19,16 +19,15 @@ import (
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/volumes"
-	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/storage"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// PodAccepted sends the first pod of the destination as a dry run. LimitRanges, Pod Security, webhooks and
+// PodAccepted sends a pod of the side that the ordinals come to as a dry run. LimitRanges, Pod Security, webhooks and
 // policies see it as they will see the real pods. The move itself never writes a pod: without the right to
 // create one the dry run is left out, with a warning.
 func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	object := "a pod of the set on the destination"
+	object := "a pod of the set on the " + string(i.To())
 	may, err := mayTry(ctx, i, "pods")
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if !may {
 		return []check.Finding{{
 			Level: check.Warn, Object: object, Saw: "you may not create pods there, so that none could be tried (dry run)",
-			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or let a user who has it try: " + i.Kubectl(plans.Destination) + " create --dry-run=server",
+			Want: "to know that LimitRange, Pod Security and webhooks let it in", Remedy: "ask for the right, or let a user who has it try: " + i.Kubectl(i.To()) + " create --dry-run=server",
 		}}, nil
 	}
 	t, err := dryRunPod(ctx, i)
@@ -78,7 +77,7 @@ func refusal(object string, err error) (f []check.Finding, refused bool, _ error
 }
 
 func mayTry(ctx context.Context, i check.Inspection, resource string) (bool, error) {
-	return access.Allowed(ctx, i, plans.Destination, access.Right{Resource: resource}, "create")
+	return access.Allowed(ctx, i, i.To(), access.Right{Resource: resource}, "create")
 }
 
 // podDryRun is the first pod as the destination's API server returns it, with defaults, or the error of the
@@ -94,7 +93,7 @@ func dryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 }
 
 func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
-	set, err := sets.DestinationSet(i.Now.Set, i.Plan)
+	set, err := i.Receives()
 	if err != nil {
 		return podDryRun{}, err
 	}
@@ -102,7 +101,7 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 	// A missing object that is still to be copied, or that another check reports, must not hide other
 	// objections of the API server.
 	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
-		o, err := i.Dependency(ctx, plans.Destination, d)
+		o, err := i.Dependency(ctx, i.To(), d)
 		if err != nil {
 			return podDryRun{}, err
 		}
@@ -111,7 +110,7 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 		}
 	}
 	for _, p := range clusterObjectsOf(pod.Spec) {
-		if o, err := propertyOn(ctx, i, plans.Destination, p); o != nil || err != nil {
+		if o, err := propertyOn(ctx, i, i.To(), p); o != nil || err != nil {
 			continue
 		}
 		switch p.kind {
@@ -123,7 +122,7 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 	}
 	pod.Name += "-dry-run"
 	ctx, heard := clusters.Hearing(ctx)
-	err = i.On[plans.Destination].Create(ctx, pod, client.DryRunAll)
+	err = i.On[i.To()].Create(ctx, pod, client.DryRunAll)
 	return podDryRun{pod, *heard, err}, nil
 }
 
@@ -151,11 +150,14 @@ func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
 	return pod
 }
 
-// claims returns the claims of the inspected ordinals as the move will make them on the destination. It
-// leaves out a claim that is absent on the source, which another check reports.
+// claims returns the claims of the inspected ordinals as the move will make them on the side that they come to. It
+// leaves out a claim that is absent on the other side, which another check reports.
 func claims(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolumeClaim, error) {
 	if len(i.Plan.Claims) == 0 {
 		return nil, nil
+	}
+	if i.From == plans.Destination {
+		return returning(ctx, i)
 	}
 	list, err := moving(ctx, i)
 	if err != nil {
@@ -168,6 +170,31 @@ func claims(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume
 			return nil, err
 		}
 		out = append(out, next)
+	}
+	return out, nil
+}
+
+// returning returns the claims that an abort makes on the source: those that the ordinals had there, as they are recorded
+// on the volumes. The claims of ordinals that started empty have stayed.
+func returning(ctx context.Context, i check.Inspection) (out []*corev1.PersistentVolumeClaim, err error) {
+	for o := range i.Ordinals.All() {
+		b, err := i.Volumes(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range b.Volumes {
+			pv, _, why, err := storage.Made(ctx, i.Plan, i.On, plans.Source, v.Name)
+			if err != nil {
+				return nil, err
+			}
+			if pv == nil || why != "" {
+				continue // the looks report it
+			}
+			claim, err := storage.ClaimFrom(pv, i.Plan.Source.Namespace)
+			if err == nil {
+				out = append(out, claim) // else the looks report a volume without its marks
+			}
+		}
 	}
 	return out, nil
 }
@@ -212,7 +239,7 @@ func successor(i check.Inspection, have *corev1.PersistentVolumeClaim) (*corev1.
 	return storage.ClaimFrom(pv, i.Plan.Destination.Namespace)
 }
 
-// ClaimsAccepted sends claims of the destination as a dry run: the first of each size, access modes and
+// ClaimsAccepted sends claims of the side that the ordinals come to as a dry run: the first of each size, access modes and
 // class.
 func ClaimsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	claims, err := claims(ctx, i)
@@ -228,9 +255,9 @@ func ClaimsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		}
 		tried[kind] = true
 		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
-		have := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.Plan.Source.Namespace, Name: c.Name}}
+		have := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.Plan.On(i.From).Namespace, Name: c.Name}}
 		c.Name += "-dry-run"
-		found, _, err := refusal(object, writes.Copy(ctx, i.On[plans.Source], have, i.On[plans.Destination], c, client.DryRunAll))
+		found, _, err := refusal(object, writes.Copy(ctx, i.On[i.From], have, i.On[i.To()], c, client.DryRunAll))
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func Leaving(ctx context.Context, i check.Inspection) ([]corev1.PersistentVolume
 // both name each other, as ours always do, the binder requires only the same volume mode. Any other
 // difference is an unfinished change, or worth knowing.
 func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	shelf, err := On(ctx, i, plans.Source)
+	shelf, err := On(ctx, i, i.From)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	seen := map[string]bool{}
 	for o := range i.Ordinals.All() {
 		for _, c := range i.Plan.Moved() {
-			claim, err := i.Claim(ctx, plans.Source, i.Plan.ClaimName(c.Template, o))
+			claim, err := i.Claim(ctx, i.From, i.Plan.ClaimName(c.Template, o))
 			if err != nil {
 				return nil, err
 			}
@@ -187,13 +187,13 @@ func attributesClass(ctx context.Context, i check.Inspection, c *corev1.Persiste
 		return nil, nil
 	}
 	seen[*name] = true
-	err := i.On[plans.Destination].Get(ctx, client.ObjectKey{Name: *name}, &storagev1.VolumeAttributesClass{})
+	err := i.On[i.To()].Get(ctx, client.ObjectKey{Name: *name}, &storagev1.VolumeAttributesClass{})
 	object := "claim " + c.Name
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return []check.Finding{{Object: object, Saw: "it has VolumeAttributesClass " + *name + ", which the destination does not have", Want: "a class of that name, for the same driver", Remedy: "create it there"}}, nil
+		return []check.Finding{{Object: object, Saw: "it has VolumeAttributesClass " + *name + ", which the " + string(i.To()) + " does not have", Want: "a class of that name, for the same driver", Remedy: "create it there"}}, nil
 	case apierrors.IsForbidden(err):
-		return []check.Finding{{Object: object, Level: check.Warn, Saw: "it has VolumeAttributesClass " + *name + ", and you may not look whether the destination has it", Want: "a class of that name", Remedy: "ask a user who may read it"}}, nil
+		return []check.Finding{{Object: object, Level: check.Warn, Saw: "it has VolumeAttributesClass " + *name + ", and you may not look whether the " + string(i.To()) + " has it", Want: "a class of that name", Remedy: "ask a user who may read it"}}, nil
 	}
 	return nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -37,9 +38,9 @@ func TestAWaveThatHasWaitedIsCheckedAgain(t *testing.T) {
 				w.foreign = true
 				r, e := w.begin(t, plans.Move)
 				asked, bad := 0, ""
-				e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (string, error) {
+				e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error) {
 					asked++
-					return bad, nil
+					return wavecheck.Answer{Why: bad}, nil
 				}
 				e.Now = time.Now
 				slots := wavelimit.New(1)

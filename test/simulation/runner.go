@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,6 +112,9 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 	if node := r.word.NodeGone; node != "" {
 		r.w.vouched = append(slices.Clone(r.w.vouched), node)
 	}
+	if r.w.checked {
+		r.asks(e)
+	}
 	e.Gates.Prober = prober{r}
 	if r.w.options.Seed%2 == 0 { // the others read everything live, so that other processes act between any two reads
 		r.watch(e)
@@ -174,6 +178,13 @@ func (c *conn) List(ctx context.Context, into client.ObjectList, opts ...client.
 }
 
 func (c *conn) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	var asked client.CreateOptions
+	if asked.ApplyOptions(opts); len(asked.DryRun) > 0 {
+		if err := cmp.Or(c.r.unanswered(c.store), c.may("create", keyOf(o))); err != nil {
+			return err
+		}
+		return c.trial().Create(c.by(ctx), o, opts...)
+	}
 	return c.write("create", o, func(s *store, o client.Object) error { return s.Create(c.by(ctx), o, opts...) })
 }
 
@@ -299,6 +310,7 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	err := apply()
 	if set, ok := o.(*appsv1.StatefulSet); ok && err == nil && side != "" && r.pause == nil {
 		w.disrupts(slice, plans.SliceOf(set), side)
+		w.suits(slice, plans.SliceOf(set), side)
 	}
 	if apierrors.IsForbidden(err) && !w.foreign {
 		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)

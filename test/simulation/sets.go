@@ -137,7 +137,11 @@ func (w *world) makePod(s *store, set *appsv1.StatefulSet, o int32) bool {
 		name := t.Name + "-" + pod.Name
 		claim, ok := get[*corev1.PersistentVolumeClaim](s, set.Namespace, name)
 		if !ok {
-			must(s.Create(context.TODO(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: app}, Spec: t.Spec}))
+			missing := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: app}, Spec: t.Spec}
+			if s.refused(missing, nil) != nil {
+				return false
+			}
+			must(s.Create(context.TODO(), missing))
 			return true
 		}
 		if claim.DeletionTimestamp != nil {
@@ -146,6 +150,9 @@ func (w *world) makePod(s *store, set *appsv1.StatefulSet, o int32) bool {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}})
+	}
+	if s.refused(pod, nil) != nil {
+		return false
 	}
 	must(s.Create(context.TODO(), pod))
 	return true

@@ -60,6 +60,10 @@ type store struct {
 	future map[key]any
 	// counts is how many objects were created and removed, by verb, kind and namespace.
 	counts map[string]int
+	// refuses reports whether a policy of the cluster refuses an object, of which before is nil if it is new; nil for none.
+	refuses func(o, before client.Object) bool
+	// defaults fills in a set that is created, as the defaults and webhooks of this cluster do; nil for nothing.
+	defaults func(*appsv1.StatefulSet)
 	// watches are told of every change.
 	watches []func(key, clusters.Change)
 	// seen is told of every version of every object, and of its end; nil before the history begins.
@@ -180,7 +184,10 @@ func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateO
 	next.SetCreationTimestamp(metav1.Unix(int64(s.made), 0))
 	next.SetGeneration(1)
 	defaults(next)
-	if err := admit(ctx, admissionv1.Create, nil, next); err != nil {
+	if set, ok := next.(*appsv1.StatefulSet); ok && s.defaults != nil {
+		s.defaults(set)
+	}
+	if err := cmp.Or(s.refused(next, nil), admit(ctx, admissionv1.Create, nil, next)); err != nil {
 		return err
 	}
 	s.put(next)
@@ -240,7 +247,7 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 	if changed {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
-	if err := admit(ctx, admissionv1.Update, old, next); err != nil {
+	if err := cmp.Or(s.refused(next, old), admit(ctx, admissionv1.Update, old, next)); err != nil {
 		return err
 	}
 	s.put(next)

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -171,7 +172,7 @@ func (w *world) ways(t *testing.T, d foreignWrite, direction plans.Direction, en
 		out.rest()
 		out.leads(t, direction, plans.Assurance{}, end)
 	}
-	if d.word != (plans.Assurance{}) {
+	if !reflect.DeepEqual(d.word, plans.Assurance{}) {
 		w.fork(4).leads(t, direction, d.word, end)
 	}
 }
@@ -190,7 +191,7 @@ func (s start) ways() []plans.Direction {
 // leads runs a direction, and requires a clean end of the plan.
 func (w *world) leads(t *testing.T, direction plans.Direction, word plans.Assurance, end map[string]any) {
 	t.Helper()
-	w.foreign = word != plans.Assurance{} || len(w.crashing) > 0 // the cause still persists
+	w.foreign = !reflect.DeepEqual(word, plans.Assurance{}) || len(w.crashing) > 0 // the cause still persists
 	r := w.process()
 	r.word = word
 	got, err := r.run(t.Context(), direction, nil)

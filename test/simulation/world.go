@@ -127,6 +127,8 @@ type world struct {
 	stringent bool     // the migration has begun
 	judge     *witness.Judge
 	only      bool // what is broken is left to the judge to find
+	checked   bool // the engines run the checks before their waves
+	closed    map[plans.Side]shut
 }
 
 type place struct {

@@ -96,6 +96,9 @@ func (d Check) Text() string {
 	if d.Repeated {
 		b.WriteString("It runs again between waves.\n")
 	}
+	if slices.Contains(preflight.Acceptable(), d.Name) {
+		fmt.Fprintf(&b, "Before a wave of an abort it bars ordinals that serve, unless resume or abort has --ignore %s.\n", d.Name)
+	}
 	if d.More != "" {
 		b.WriteString("More: " + d.More + "\n")
 	}

@@ -284,7 +284,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return found
+			return found.Bars
 		}
 		if found := again(); len(found) > 0 { // this also fills the discovery cache
 			t.Errorf("nothing has changed, but: %v", found)
