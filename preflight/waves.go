@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -49,10 +50,11 @@ func (f Found) Unfit() *plans.Unfit {
 	case len(f.Unready) == 0:
 		return nil
 	}
-	why := check.Words(f.Unready) + "; no ordinal that serves leaves before that is fixed"
+	fixed := "before this is fixed"
 	if names := accepted(f.Unready); len(names) > 0 {
-		why += ", or with --ignore " + strings.Join(names, ",") + ", which may leave it down until then"
+		fixed += ", or with --ignore " + strings.Join(names, ",") + ", which may leave it down until then"
 	}
+	why := fmt.Sprintf("no ordinal that serves leaves %s: %s", fixed, check.Words(f.Unready)) // a long reason loses its end
 	return &plans.Unfit{Why: why}
 }
 

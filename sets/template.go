@@ -46,16 +46,16 @@ func (w Steps) otherTemplate(ctx context.Context, m plans.StepContext, from, to 
 	if err != nil || pair == m.Template {
 		return plans.Done(), err
 	}
+	unless := fmt.Sprintf("no ordinal is scaled down until the pod templates of both sets are alike, or until the user says that the data may be used by that of the %s (--other-template %s)", m.To(), pair)
 	if why != nil {
-		return plans.Wait(reasons.TemplateDiffers, fmt.Sprintf("the patches of the plan do not fit the pod template that %s has now (%s), so that it cannot be compared with that of %s; no ordinal is scaled down until it is as it was, or until the user says that the data may be used by the template of the %s: --other-template %s",
-			w.Plan.Source.Set(), oneLine(why), w.Plan.Destination.Set(), m.To(), pair)), nil
+		return plans.Wait(reasons.TemplateDiffers, fmt.Sprintf("%s: the patches of the plan do not fit the one that %s has now: %s", unless, w.Plan.Source.Set(), oneLine(why))), nil
 	}
 	found, err := w.differences(ctx, pair, source, want, destination)
 	if err != nil || len(found) == 0 {
 		return plans.Done(), err
 	}
-	return plans.Wait(reasons.TemplateDiffers, fmt.Sprintf("%s would start on %s with another pod template than that of %s, which has written the data: %s; no ordinal is scaled down until the templates are alike (%s), or until the user says that the data may be used by the other one: --other-template %s",
-		w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()).Set(), w.Plan.On(m.From).Set(), few(found, m.From), w.alignment(m, found), pair)), nil
+	return plans.Wait(reasons.TemplateDiffers, fmt.Sprintf("%s: %s would start on %s with another pod template than that of %s, which has written the data: %s; to make them alike: %s",
+		unless, w.Plan.Pods(m.Ordinals), w.Plan.On(m.To()).Set(), w.Plan.On(m.From).Set(), few(found, m.From), w.alignment(m, found))), nil
 }
 
 // differences compares the template of the destination with what the plan makes of the source's. Where they are not equal

@@ -206,7 +206,7 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 				// Either way leads out.
 				f := w.fork(seed)
 				r := f.process()
-				_, word, _ := strings.Cut(got.reason, "--other-template ")
+				word := wordIn(got.reason)
 				r.word = plans.Assurance{OtherTemplate: word}
 				if got, err := r.run(t.Context(), c.direction, nil); err != nil || !f.journal.Ended() && f.journal.Outcome != plans.Moved {
 					t.Errorf("%s, %s: with the word %s: %s (%v)", mode, name, word, got, err)
@@ -222,6 +222,13 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 	}
 }
 
+// wordIn returns the word for two templates that a reason has.
+func wordIn(reason string) string {
+	_, word, _ := strings.Cut(reason, "--other-template ")
+	word, _, _ = strings.Cut(word, ")")
+	return word
+}
+
 // The word is about two templates: it does not hold for those that come after.
 func TestTheWordForATemplateHoldsForThatAlone(t *testing.T) {
 	t.Parallel()
@@ -230,7 +237,7 @@ func TestTheWordForATemplateHoldsForThatAlone(t *testing.T) {
 	w.rest()
 	w.upgrade(plans.Destination, "db:2")
 	held, _ := w.process().run(t.Context(), plans.Abort, nil)
-	_, word, _ := strings.Cut(held.reason, "--other-template ")
+	word := wordIn(held.reason)
 	w.upgrade(plans.Destination, "db:3")
 	r := w.process()
 	r.word = plans.Assurance{OtherTemplate: word}
