@@ -3,8 +3,8 @@
 // the one write of that look.
 //
 // The engine sends at most one write to a guarded object per pass. The write is journaled before it is
-// sent, is conditional on what was observed, and is judged by the next look alone. The engine never
-// deletes pods, and it stops, with a reason, at anything it did not expect. Takeover makes a second
+// sent, is conditional on what was observed, and is judged by the next look alone. The engine deletes
+// no pod of a set's range, and it stops, with a reason, at anything it did not expect. Takeover makes a second
 // process harmless (TakeOver).
 //
 // If the process dies, the next process reads the journal, raises its epoch, and

@@ -155,7 +155,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	budgets := pdb.Looks(p, through, way.needs(w))
 	w.Tighten = budgets[plans.Tighten]
 	maps.Copy(looks, budgets)
-	looks[plans.Tighten] = w.Steadily
+	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(w.Steadily, looks[plans.Vacate])
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}

@@ -38,6 +38,8 @@ const (
 	PodNotReady       ID = "PodNotReady"
 	PodNotAvailable   ID = "PodNotAvailable"
 	PodTerminating    ID = "PodTerminating"
+	PodHeld           ID = "PodHeld"
+	PodStranded       ID = "PodStranded"
 	PodForeign        ID = "PodForeign"
 	NodeNotReady      ID = "NodeNotReady"
 	NodeGone          ID = "NodeGone"

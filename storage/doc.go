@@ -3,6 +3,6 @@
 //
 // It guarantees that a volume always names its owner (claimRef is never empty, S5). It deletes nothing unless
 // a live read shows that the reclaim policy Retain protects the data (S4). It touches no claim while a pod
-// may still use it (S1, S6). It never deletes pods, never removes the finalizer of another writer, and never
+// may still use it (S1, S6). It deletes no pods, never removes the finalizer of another writer, and never
 // deletes a VolumeAttachment.
 package storage

@@ -31,7 +31,7 @@ type Right struct {
 }
 
 // Rights lists what carrying a plan out needs on one side, abort and finalize included, except for the rights
-// to the records of the plan (ForRecords). It has no wildcards, and no right to write a pod.
+// to the records of the plan (ForRecords). It has no wildcards, and no right to write a pod (ForStranded).
 func Rights(p *plans.Plan, side plans.Side) []Right {
 	watched := []string{"get", "list", "watch"}
 	change := append(slices.Clone(watched), "create", "patch", "delete")
@@ -107,6 +107,16 @@ func ForRecords() []Right {
 // ForEvents returns the right to write Events on the sets of a plan. It is not part of Rights: no step
 // depends on it.
 func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create"}} }
+
+// ForStranded returns the right to delete the pods that the controller of a side's set does not come to. It is not part
+// of Rights: without it, the plan waits until another user deletes such a pod.
+func ForStranded(p *plans.Plan) Right {
+	r := Right{Resource: "pods", Verbs: []string{"delete"}}
+	for o := range p.Ordinals().All() {
+		r.Names = append(r.Names, p.Pod(o))
+	}
+	return r
+}
 
 // ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, and the
 // classes of claims that start empty. They are not part of Rights: no step depends on them, and a check that may not
@@ -243,8 +253,29 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 				})
 			}
 		}
+		if i.Midway {
+			continue
+		}
+		found, err := deletesPods(ctx, i, side)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
 	}
 	return out, nil
+}
+
+// deletesPods warns where a plan could not delete the pods that the controller of a set does not come to.
+func deletesPods(ctx context.Context, i check.Inspection, side plans.Side) ([]check.Finding, error) {
+	r := ForStranded(i.Plan)
+	if ok, err := Allowed(ctx, i, side, r, "delete"); ok || err != nil {
+		return nil, err
+	}
+	return []check.Finding{{
+		Level: check.Warn, Object: fmt.Sprintf("%s on the %s (%s)", r.where(i.Plan, side), side, i.Plan.On(side).Context),
+		Saw: "you may not delete those of the plan", Want: "to be allowed to",
+		Remedy: "ask for the Role that `rbac` prints: an abort from pods that do not work would wait for a user who deletes those that their set's controller does not come to",
+	}}, nil
 }
 
 // steps returns the rights without which a wave would stop with its ordinals down: those that its steps need.

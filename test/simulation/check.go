@@ -123,12 +123,35 @@ func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 			down++
 		}
 	}
-	limit := w.plan.MaxUnavailable
-	if w.journal.Leg.Direction == plans.Abort {
-		limit = max(limit, w.journal.Assurances.MaxUnavailable)
-	}
+	limit := w.limit()
 	if cost > 0 && cost+down > limit {
 		w.fail("S2", "%d ordinals are taken down while %d others are unavailable, together at most %d", cost, down, limit)
+	}
+}
+
+// limit is how many ordinals may be unavailable.
+func (w *world) limit() int32 {
+	if w.journal.Leg.Direction == plans.Abort {
+		return max(w.plan.MaxUnavailable, w.journal.Assurances.MaxUnavailable)
+	}
+	return w.plan.MaxUnavailable
+}
+
+// endsOneTooMany is S2 where an engine deletes a pod that its set's controller does not come to: a pod that serves goes
+// only if its ordinal and those that are down are no more than the limit.
+func (w *world) endsOneTooMany(s *store, k key) {
+	pod, there := get[*corev1.Pod](s, k.namespace, k.name)
+	if !there || !ready(pod) {
+		return
+	}
+	var down int32
+	for o := range w.plan.Ordinals().All() {
+		if !w.available(plans.Source, o) && !w.available(plans.Destination, o) {
+			down++
+		}
+	}
+	if down+1 > w.limit() {
+		w.fail("S2", "%s is deleted while %d ordinals are unavailable, together at most %d", k, down, w.limit())
 	}
 }
 

@@ -86,8 +86,9 @@ func TestAPodThatCameAfterTheIntentMustReleaseItsVolumes(t *testing.T) {
 // bringUp lets a pod of the destination run before any status shows it.
 func (w *world) bringUp(o int32) {
 	s := w.on[plans.Destination]
-	set, _ := get[*appsv1.StatefulSet](s, green, setName)
-	w.makePod(s, set, o)
+	for w.pod(plans.Destination, o) == nil && w.setController(s) {
+		w.check()
+	}
 	for w.scheduler(s) || w.attacher(s) || w.kubelet(s) {
 		w.check()
 	}

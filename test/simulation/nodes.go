@@ -36,7 +36,8 @@ func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
 // scheduler assigns a pod to a node once its claims are bound.
 func (w *world) scheduler(s *store) bool {
 	for pod := range shuffle(w, all[*corev1.Pod](s)) {
-		if _, bound := volumesOf(s, pod); pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound {
+		_, bound := volumesOf(s, pod)
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound || slices.Contains(w.crashing, pod.UID) {
 			continue
 		}
 		for node := range shuffle(w, all[*corev1.Node](s)) {

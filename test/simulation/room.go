@@ -81,7 +81,7 @@ func (s *store) refused(next, before client.Object) error {
 	return apierrors.NewForbidden(resource(keyOf(next)), next.GetName(), fmt.Errorf("the namespace is closed"))
 }
 
-// upgrade gives the set of a side another image and lets the update roll out: each pod is replaced.
+// upgrade gives the set of a side another image and lets its controller roll it out.
 func (w *world) upgrade(side plans.Side, image string) {
 	w.foreign = true
 	set, _ := get[*appsv1.StatefulSet](w.on[side], w.namespace(side), setName)
@@ -89,12 +89,6 @@ func (w *world) upgrade(side plans.Side, image string) {
 	next.Spec.Template.Spec.Containers[0].Image = image
 	must(w.on[side].Update(context.TODO(), next))
 	w.rest()
-	for o := range plans.SliceOf(next).All() {
-		if pod := w.pod(side, o); pod != nil {
-			must(w.on[side].Delete(context.TODO(), clone(pod)))
-			w.rest()
-		}
-	}
 }
 
 // suits is S18 at the only moment at which an engine can break it. Ordinals leave a side only if the template of the other

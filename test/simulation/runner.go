@@ -298,6 +298,9 @@ func (r *process) write(s *store, verb string, o client.Object, send sender) err
 // apply checks the invariants that only the write itself shows: S6, S9 and S10.
 func (r *process) apply(s *store, verb string, o client.Object, apply func() error) error {
 	w, k := r.w, keyOf(o)
+	if k.kind == "Pod" && verb == "delete" {
+		w.endsOneTooMany(s, k)
+	}
 	if why := w.ownGround(s, k); why != "" && verb != "patch" {
 		defer func(before int64) {
 			if s.version != before {
@@ -372,8 +375,9 @@ func (r *process) inOrder(s *store, verb string, o client.Object) {
 		// Neither are the objects of an ordinal that is settled, nor the revisions, which lose our mark at the end: the
 		// plan cannot turn back any more, the process that has it has to send the same write, and only one of the two
 		// finds the object as it was.
+		// Nor are the pods outside the ranges: ownGround judges their deletion.
 		step, _, more := w.journal.Next(w.plan)
-		settled := more && step.Op.Closes() && slices.Contains([]string{"PersistentVolumeClaim", "PersistentVolume", "ControllerRevision"}, k.kind)
+		settled := k.kind == "Pod" || more && step.Op.Closes() && slices.Contains([]string{"PersistentVolumeClaim", "PersistentVolume", "ControllerRevision"}, k.kind)
 		if verb != "create" && !copied && !settled {
 			w.fail("S9", "%s of %s by epoch %d after epoch %d had fenced", verb, k, r.epoch, w.fenced)
 		}
@@ -405,19 +409,20 @@ func (w *world) prepares(o client.Object) bool {
 }
 
 // ownGround is S6: a claim is created or deleted only while its ordinal is outside the side's range and its
-// pod is gone; pods are never deleted. It returns the violation, or "".
+// pod is gone; a pod is deleted only while its ordinal is outside both ranges. It returns the violation, or "".
 func (w *world) ownGround(s *store, k key) string {
-	switch k.kind {
-	case "Pod":
-		return "the engine never touches pods"
-	case "PersistentVolumeClaim":
-		for _, side := range plans.Sides() {
-			if w.on[side] != s || w.namespace(side) != k.namespace {
-				continue
-			}
-			if o := ordinalOf(k.name); w.slice(side).Has(o) || w.pod(side, o) != nil {
-				return fmt.Sprintf("ordinal %d is in use on the %s", o, side)
-			}
+	if k.kind != "Pod" && k.kind != "PersistentVolumeClaim" {
+		return ""
+	}
+	for _, side := range plans.Sides() {
+		if w.on[side] != s || w.namespace(side) != k.namespace {
+			continue
+		}
+		switch o := ordinalOf(k.name); {
+		case k.kind == "Pod" && (w.slice(plans.Source).Has(o) || w.slice(plans.Destination).Has(o)):
+			return fmt.Sprintf("ordinal %d is in a range", o)
+		case k.kind != "Pod" && (w.slice(side).Has(o) || w.pod(side, o) != nil):
+			return fmt.Sprintf("ordinal %d is in use on the %s", o, side)
 		}
 	}
 	return ""

@@ -2,21 +2,33 @@ package simulation
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )
 
 const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+
+// builtIn are the rules of the built-in controller of Kubernetes 1.34 to 1.36. The decisions are those of
+// slicecontroller/core, which random scripts hold against the built-in controller (test/controller).
+var builtIn = core.Traits{
+	Kind:            appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+	OffsetPartition: true, AdoptOutside: true, CompleteEmpty: true, CurrentStays: true, OneAtATime: true,
+}
 
 // setController acts, like the real one, on the spec in its cache, which may be an old one.
 func (w *world) setController(s *store) bool {
@@ -45,50 +57,166 @@ func cached(live *appsv1.StatefulSet) *appsv1.StatefulSet {
 	return seen
 }
 
+// syncSet lets the controller make one write of a pass. Any of those that do not wait for one another may be the first
+// to arrive.
 func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
-	if w.revise(s, seen) {
-		return true // the real one keeps the revision first
+	now := &pass{s: s, live: live, offers: map[string]func(){}}
+	_, _ = core.Sync(context.Background(), w.observed(s, seen, live), now) // errors: all offers are refused
+	if now.revised {
+		return true
 	}
-	pods := podsOf(s, live)
-	parts := []func() bool{
-		func() bool { return w.ownClaims(s, seen, pods) },
-		func() bool { return w.scaleUp(s, seen, pods) },
-		func() bool { return w.scaleDown(s, seen, pods) },
-		func() bool { return w.setStatus(s, seen, live, pods) },
-	}
-	for part := range shuffle(w, parts) {
-		if part() {
-			return true
-		}
+	names := slices.Sorted(maps.Keys(now.offers))
+	for name := range shuffle(w, names) {
+		now.offers[name]()
+		return true
 	}
 	return false
 }
 
-// revise keeps the pod template as a revision, with the annotations of the set at that moment.
-func (w *world) revise(s *store, set *appsv1.StatefulSet) bool {
-	name := set.Name + "-" + revisionOf(set)
-	if _, there := get[*appsv1.ControllerRevision](s, set.Namespace, name); there {
-		return false
+// observed is what the controller sees of a set: its own copy of the spec, and everything else as it is.
+func (w *world) observed(s *store, seen, live *appsv1.StatefulSet) core.World {
+	set := &core.Set{ObjectMeta: seen.ObjectMeta, Spec: seen.Spec, Status: core.Status{StatefulSetStatus: live.Status}, Traits: builtIn}
+	selector, err := metav1.LabelSelectorAsSelector(seen.Spec.Selector)
+	must(err)
+	mine := func(o client.Object) bool {
+		owner := metav1.GetControllerOfNoCopy(o)
+		return o.GetNamespace() == seen.Namespace && (owner != nil && owner.UID == seen.UID || owner == nil && selector.Matches(labels.Set(o.GetLabels())))
 	}
-	r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels, Annotations: maps.Clone(set.Annotations)}}
-	r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-	must(s.Create(context.TODO(), r))
-	return true
-}
-
-func revisionOf(set *appsv1.StatefulSet) string {
-	return "rev" + set.Spec.Template.Spec.Containers[0].Image
-}
-
-func podsOf(s *store, set *appsv1.StatefulSet) map[int32]*corev1.Pod {
-	out := map[int32]*corev1.Pod{}
+	out := core.World{Set: set, Now: afterwards, Claim: func(name string) *corev1.PersistentVolumeClaim {
+		c, _ := get[*corev1.PersistentVolumeClaim](s, seen.Namespace, name)
+		return c
+	}}
 	for _, pod := range all[*corev1.Pod](s) {
-		if metav1.IsControlledBy(pod, set) {
-			out[ordinalOf(pod.Name)] = pod
+		if mine(pod) {
+			out.Pods = append(out.Pods, w.dated(seen, pod))
+		}
+	}
+	for _, r := range all[*appsv1.ControllerRevision](s) {
+		if mine(r) {
+			out.Revisions = append(out.Revisions, r)
+		}
+	}
+	for _, c := range all[*corev1.PersistentVolumeClaim](s) {
+		if slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == seen.UID }) {
+			out.Owned = append(out.Owned, c)
 		}
 	}
 	return out
 }
+
+// afterwards is the time of every pass: long after the time since which a pod that is available is Ready.
+var afterwards = time.Unix(1_000_000, 0)
+
+// dated returns a pod with the time since which it is Ready, if that is long enough (minReadySeconds).
+func (w *world) dated(set *appsv1.StatefulSet, pod *corev1.Pod) *corev1.Pod {
+	if set.Spec.MinReadySeconds == 0 || !w.aged[pod.UID] {
+		return pod
+	}
+	out := clone(pod)
+	for k := range out.Status.Conditions {
+		out.Status.Conditions[k].LastTransitionTime = metav1.Unix(1, 0)
+	}
+	return out
+}
+
+// pass is one pass of the controller. It carries no write out but that of a revision, which comes first: it refuses
+// each, and keeps it as an offer. What depends on a write that is refused is not offered.
+type pass struct {
+	s       *store
+	live    *appsv1.StatefulSet
+	lock    sync.Mutex // a Parallel set's pods are looked at side by side
+	offers  map[string]func()
+	revised bool
+}
+
+// errLater is the answer to a write that is not carried out now.
+var errLater = errors.New("later")
+
+func (p *pass) offer(verb string, o client.Object, do func()) error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.offers[verb+" "+keyOf(o).String()] = do
+	return errLater
+}
+
+// Fresh implements core.Reads.
+func (p *pass) Fresh(context.Context) (metav1.Object, error) { return p.live, nil }
+
+// Read implements core.Reads.
+func (p *pass) Read(ctx context.Context, o core.Object) error {
+	return p.s.Get(ctx, client.ObjectKeyFromObject(o), o)
+}
+
+// Default implements core.Reads: there are no defaults here.
+func (*pass) Default(_ context.Context, t corev1.PodTemplateSpec) (corev1.PodTemplateSpec, error) {
+	return t, nil
+}
+
+// Create implements core.Writes.
+func (p *pass) Create(ctx context.Context, o core.Object) error {
+	if _, taken := p.s.objects[keyOf(o)]; taken {
+		return apierrors.NewAlreadyExists(resource(keyOf(o)), o.GetName())
+	}
+	if err := p.s.refused(o, nil); err != nil {
+		return err
+	}
+	if _, revision := o.(*appsv1.ControllerRevision); revision {
+		p.revised = true
+		return p.s.Create(ctx, o)
+	}
+	return p.offer("create", o, func() { must(p.s.Create(ctx, o)) })
+}
+
+// Update implements core.Writes.
+func (p *pass) Update(_ context.Context, o core.Object) error {
+	if _, revision := o.(*appsv1.ControllerRevision); revision {
+		p.revised = true
+		p.s.put(o)
+		return nil
+	}
+	return p.offer("update", o, func() { p.s.put(o) })
+}
+
+// Delete implements core.Writes.
+func (p *pass) Delete(ctx context.Context, o core.Object) error {
+	return p.offer("delete", o, func() { must(p.s.Delete(ctx, clone[client.Object](o))) })
+}
+
+// Evict implements core.Writes. A StatefulSet evicts nothing.
+func (*pass) Evict(context.Context, *corev1.Pod) error { panic("a StatefulSet evicts a pod") }
+
+// Hold implements core.Writes. A StatefulSet is not held.
+func (*pass) Hold(context.Context, bool) error { panic("a StatefulSet is held") }
+
+// Adopt implements core.Ownership.
+func (p *pass) Adopt(_ context.Context, o core.Object, owner metav1.OwnerReference) error {
+	return p.own(o, append(slices.Clone(o.GetOwnerReferences()), owner))
+}
+
+// Release implements core.Ownership.
+func (p *pass) Release(_ context.Context, o core.Object, owner types.UID) error {
+	return p.own(o, slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner }))
+}
+
+func (p *pass) own(o client.Object, owners []metav1.OwnerReference) error {
+	return p.offer("own", o, func() {
+		next := clone(p.s.objects[keyOf(o)])
+		next.SetOwnerReferences(owners)
+		p.s.put(next)
+	})
+}
+
+// WriteStatus implements core.Effects.
+func (p *pass) WriteStatus(_ context.Context, status core.Status) error {
+	return p.offer("status", p.live, func() {
+		next := clone(p.live)
+		next.Status = status.StatefulSetStatus
+		p.s.put(next)
+	})
+}
+
+// Tell implements core.Effects.
+func (*pass) Tell(core.Event) {}
 
 // ordinalOf returns the number after the last dash of a pod's or a claim's name, or -1 if there is none.
 func ordinalOf(name string) int32 {
@@ -109,126 +237,4 @@ func ready(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func (w *world) scaleUp(s *store, set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
-	slice := plans.SliceOf(set)
-	for o := slice.Start; o < slice.Start+slice.Replicas; o++ {
-		switch pod := pods[o]; {
-		case pod == nil:
-			return w.makePod(s, set, o)
-		case set.Spec.PodManagementPolicy == appsv1.OrderedReadyPodManagement && !ready(pod):
-			return false
-		}
-	}
-	return false
-}
-
-// makePod creates the missing claims, one per call, and then the pod. A claim that is being deleted must be
-// gone first.
-func (w *world) makePod(s *store, set *appsv1.StatefulSet, o int32) bool {
-	app := set.Spec.Template.Labels
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, o), Labels: app}, Spec: *set.Spec.Template.Spec.DeepCopy()}
-	if _, taken := get[*corev1.Pod](s, pod.Namespace, pod.Name); taken {
-		return false
-	}
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-	for _, t := range set.Spec.VolumeClaimTemplates {
-		name := t.Name + "-" + pod.Name
-		claim, ok := get[*corev1.PersistentVolumeClaim](s, set.Namespace, name)
-		if !ok {
-			missing := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: app}, Spec: t.Spec}
-			if s.refused(missing, nil) != nil {
-				return false
-			}
-			must(s.Create(context.TODO(), missing))
-			return true
-		}
-		if claim.DeletionTimestamp != nil {
-			return false
-		}
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-		}})
-	}
-	if s.refused(pod, nil) != nil {
-		return false
-	}
-	must(s.Create(context.TODO(), pod))
-	return true
-}
-
-func (w *world) scaleDown(s *store, set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
-	for _, o := range slices.Backward(slices.Sorted(maps.Keys(pods))) {
-		if plans.SliceOf(set).Has(o) {
-			continue
-		}
-		if pods[o].DeletionTimestamp == nil && !w.condemnClaims(s, set, pods[o]) {
-			must(s.Delete(context.TODO(), clone(pods[o])))
-			return true
-		}
-		if set.Spec.PodManagementPolicy == appsv1.OrderedReadyPodManagement {
-			return false
-		}
-	}
-	return false
-}
-
-// condemnClaims makes a condemned pod the owner of its claims, BEFORE the pod is deleted, if the retention
-// policy requires that.
-func (w *world) condemnClaims(s *store, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled != deletes {
-		return false
-	}
-	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
-	return w.setOwner(s, set, ordinalOf(pod.Name), []metav1.OwnerReference{owner})
-}
-
-// ownClaims keeps the owner references of the claims in range as the retention policy requires.
-func (w *world) ownClaims(s *store, set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
-	var owners []metav1.OwnerReference
-	if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == deletes {
-		owners = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID}}
-	}
-	for _, o := range slices.Sorted(maps.Keys(pods)) {
-		if plans.SliceOf(set).Has(o) && w.setOwner(s, set, o, owners) {
-			return true
-		}
-	}
-	return false
-}
-
-func (w *world) setOwner(s *store, set *appsv1.StatefulSet, o int32, owners []metav1.OwnerReference) bool {
-	for _, t := range set.Spec.VolumeClaimTemplates {
-		claim, ok := get[*corev1.PersistentVolumeClaim](s, set.Namespace, fmt.Sprintf("%s-%s-%d", t.Name, set.Name, o))
-		if !ok || equality.Semantic.DeepEqual(claim.OwnerReferences, owners) {
-			continue
-		}
-		next := clone(claim)
-		next.OwnerReferences = owners
-		s.put(next)
-		return true
-	}
-	return false
-}
-
-func (w *world) setStatus(s *store, seen, live *appsv1.StatefulSet, pods map[int32]*corev1.Pod) bool {
-	revision := revisionOf(seen)
-	status := appsv1.StatefulSetStatus{ObservedGeneration: seen.Generation, Replicas: int32(len(pods)), CurrentRevision: revision, UpdateRevision: revision}
-	for _, pod := range pods {
-		if !ready(pod) {
-			continue
-		}
-		status.ReadyReplicas++
-		if seen.Spec.MinReadySeconds == 0 || w.aged[pod.UID] {
-			status.AvailableReplicas++
-		}
-	}
-	if equality.Semantic.DeepEqual(status, live.Status) {
-		return false
-	}
-	next := clone(live)
-	next.Status = status
-	s.put(next)
-	return true
 }

@@ -190,6 +190,9 @@ func TestTheNodeOfALostPodIsFoundByItsVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.foreign = true
+		for _, set := range all[*appsv1.StatefulSet](w.on[side]) {
+			w.seen[set.UID] = cached(set) // its controller makes no other pod in the place of the one that goes
+		}
 		w.off(side, true) // with the volume attached
 		w.rest()
 		node := w.lastNode()
