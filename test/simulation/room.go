@@ -91,6 +91,8 @@ func (w *world) upgrade(side plans.Side, image string) {
 	w.rest()
 }
 
+func imageOf(set *appsv1.StatefulSet) string { return set.Spec.Template.Spec.Containers[0].Image }
+
 // suits is S18 at the only moment at which an engine can break it. Ordinals leave a side only if the template of the other
 // one is the same, or the user knows that it is not. An ordinal that serves leaves only if the other side takes it.
 func (w *world) suits(before, after plans.Slice, side plans.Side) {
@@ -100,8 +102,8 @@ func (w *world) suits(before, after plans.Slice, side plans.Side) {
 		}
 		a, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 		b, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
-		if a != nil && b != nil && len(w.plan.Patches) == 0 && revisionOf(a) != revisionOf(b) && w.journal.Assurances.OtherTemplate == "" {
-			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s and %s)", o, side, revisionOf(a), revisionOf(b))
+		if a != nil && b != nil && len(w.plan.Patches) == 0 && imageOf(a) != imageOf(b) && w.journal.Assurances.OtherTemplate == "" {
+			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s and %s)", o, side, imageOf(a), imageOf(b))
 		}
 		if how, is := w.closed[side.Other()]; is && w.checked && w.available(side, o) && len(w.journal.Assurances.Ignored) == 0 {
 			w.fail("S18", "ordinal %d serves and leaves the %s, and the other side takes none: %s", o, side, how)
