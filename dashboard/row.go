@@ -34,7 +34,7 @@ type Row struct {
 
 // New returns the row of a plan. Plan and journal are nil as long as there is none, or if it cannot be read.
 func New(namespace, name, state string, p *plans.Plan, j *journal.Journal) Row {
-	r := Row{Namespace: namespace, Plan: name, State: state, Attention: state == "Blocked" || state == "Unreadable"}
+	r := Row{Namespace: namespace, Plan: name, State: state, Attention: state == "Blocked" || state == "Unreadable" || state == "StoppedInFlight"}
 	if p == nil {
 		return r
 	}

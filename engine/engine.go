@@ -40,6 +40,8 @@ const (
 	Blocked Kind = "Blocked"
 	// Finished means that the leg has ended.
 	Finished Kind = "Finished"
+	// Stopped means that this process was to end, and no ordinal is in flight.
+	Stopped Kind = "Stopped"
 )
 
 // Progress is the result of one Advance.
@@ -133,6 +135,10 @@ type Engine struct {
 	answered error
 	checks   wavecheck.Checks
 	checked  bool // whether checks knows of Checks
+	// finishing reports that this process begins no more waves, and ends when no ordinal is in flight.
+	finishing bool
+	// flying reports that ordinals may be in flight, as far as the last pass knows.
+	flying bool
 }
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
@@ -203,8 +209,8 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	j.Touched = nil // this process has fenced these ordinals
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
-	if more && (j.Paused || j.PauseDue(step)) {
-		if p, halts, err := e.halt(ctx, step, began); halts || err != nil {
+	if more {
+		if p, halts, err := e.halts(ctx, step, began); halts || err != nil {
 			return p, err
 		}
 	}

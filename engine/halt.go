@@ -11,10 +11,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// halt pauses the plan if nothing is in flight, and reports whether Advance must return its result.
+// halt ends the run with end if nothing is in flight, and reports whether Advance must return its result.
 // A wave that has begun and not left, whatever it waits for, is undone first, so that the budgets
-// are open during the pause.
-func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
+// are open meanwhile.
+func (e *Engine) halt(ctx context.Context, step plans.Step, began bool, end func(context.Context, plans.Step) (Progress, error)) (Progress, bool, error) {
 	first, begun := e.tightened()
 	if !begun && (began || !step.Boundary()) {
 		return Progress{}, false, nil
@@ -34,7 +34,7 @@ func (e *Engine) halt(ctx context.Context, step plans.Step, began bool) (Progres
 		}
 		step = first
 	}
-	p, err := e.pause(ctx, step)
+	p, err := end(ctx, step)
 	return p, true, err
 }
 

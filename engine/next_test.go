@@ -45,7 +45,7 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		"under way by a command":                   {"me", func(*journal.Journal) {}, nil, "Moving", "", ""},
 		"under way by an orchestrator":             {"orch", func(j *journal.Journal) { j.Detached = true }, nil, "Moving", "", ""},
 		"between two orchestrators":                {"", func(j *journal.Journal) { j.Detached = true }, nil, "Waiting", goesOn, ""},
-		"stopped":                                  {"", func(*journal.Journal) {}, nil, "Stopped", "apply or abort", keep},
+		"stopped":                                  {"", func(*journal.Journal) {}, nil, "Stopped", resume, keep},
 		"finalized":                                {"", func(j *journal.Journal) { j.Outcome = plans.Finalized }, nil, "Finalized", "", ""},
 		"finalized, and names are kept for longer": {"", func(j *journal.Journal) { j.Outcome, j.KeepNames = plans.Finalized, true }, nil, "Finalized", "", keep},
 	} {

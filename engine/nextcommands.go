@@ -35,11 +35,11 @@ func (v *View) next(p *plans.Plan, j *journal.Journal, work bool, command func(v
 		return command("finalize") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
 			[]NextCommand{typed("finalize", "continues to clean up the source"), back}
 	case j.Leg.Direction == plans.Abort:
-		return command("abort"), []NextCommand{typed("abort", "continues to roll back")}
+		return command("resume"), []NextCommand{typed("resume", "continues to roll back")}
 	case j.Leg.Direction == plans.Finalize:
-		return command("finalize"), []NextCommand{typed("finalize", "continues to clean up the source")}
-	case j.Paused || j.Blocked != "":
-		return command("resume") + " or " + command("abort"), []NextCommand{typed("resume", "continues"), back}
+		return command("resume"), []NextCommand{typed("resume", "continues to clean up the source")}
+	case j.Untouched() && !j.Paused && j.Blocked == "":
+		return command("apply") + " or " + command("abort"), []NextCommand{typed("apply", "carries the plan out"), back}
 	}
-	return command("apply") + " or " + command("abort"), []NextCommand{typed("apply", "carries the plan out"), back}
+	return command("resume") + " or " + command("abort"), []NextCommand{typed("resume", "continues"), back}
 }

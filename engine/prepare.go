@@ -57,10 +57,10 @@ func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
 
 // following returns the Reserve of the wave that may be prepared during a step, and reports whether there is one: the
 // wave of the step, before it leaves, or the wave after it, once it has been added to its new side. A wave before which
-// the plan is about to pause is not prepared.
+// the plan is about to pause, or the run to end, is not prepared.
 func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 	j := e.journal
-	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || j.Unsure(step) {
+	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || e.finishing || j.Unsure(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {

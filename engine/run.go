@@ -20,6 +20,8 @@ import (
 type Options struct {
 	// Wake signals that something in the clusters has changed.
 	Wake *clusters.ChangeSignal
+	// Finish, when closed, ends the run as soon as no ordinal is in flight: a wave that has left is finished first.
+	Finish <-chan struct{}
 	// Stop, when closed, ends the run after the current write.
 	Stop <-chan struct{}
 	// Asked has a value when another writer has written the journal, for example to pause the plan. Without
@@ -37,7 +39,8 @@ type Options struct {
 	Report func(Progress, error)
 }
 
-// ErrStopped is the error of a run that ended because its Stop was closed.
+// ErrStopped is the error of a run that ended because its Finish or its Stop was closed. After Finish, the Progress is
+// Stopped.
 var ErrStopped = errors.New("stopped")
 
 const (
@@ -51,19 +54,22 @@ const (
 	minListWait = time.Second
 )
 
-// Run advances the plan until it is Finished, Paused or Blocked. If Stop is closed, it returns ErrStopped. Run
+// Run advances the plan until it is Finished, Paused or Blocked. If Finish or Stop is closed, it returns ErrStopped. Run
 // must be called after TakeOver.
 func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
 	defer r.deadline.Stop()
 	defer e.Permit.Release()
 	defer e.preparation.sending.Wait()
-	e.Gates.Stop = o.Stop
+	e.Gates.Stop, e.Gates.Finish = o.Stop, o.Finish
 	for {
 		select {
 		case <-o.Stop:
-			r.ease(ctx)
+			r.cut(ctx)
 			return r.last, ErrStopped
+		case <-r.Finish:
+			r.finishes()
+			continue // Stop may be closed too
 		default:
 		}
 		p, err := e.Advance(e.hurry(ctx))
@@ -81,6 +87,8 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			return p, nil
 		case p.Kind == Finished, p.Kind == Paused:
 			return p, nil
+		case p.Kind == Stopped:
+			return p, ErrStopped
 		}
 	}
 }
@@ -89,6 +97,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 	r.refusals, r.backoff = refusals.Counter{}, nil
 	r.report(p)
+	r.flies(r.journal)
 	switch p.Kind {
 	case Waiting:
 		if r.expired {
@@ -181,6 +190,8 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 		case <-again.C:
 			r.doubts(at)
 		case <-r.Stop: // Run checks it
+		case <-r.Finish:
+			r.finishes()
 		case <-r.deadline.C:
 			r.expired = true
 		case <-ctx.Done():
@@ -234,6 +245,10 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		return p, err
 	}
 	r.Report(p, err)
+	if r.finishing && !r.flying {
+		r.ease(ctx)
+		return Progress{Kind: Stopped, Step: p.Step, Reason: "stopped; no ordinal is in flight"}, ErrStopped
+	}
 	if !r.expired { // else the next attempt must still report the expiry
 		r.deadline.Stop()
 		r.stalled, r.lull = true, lull{}
@@ -256,6 +271,8 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	defer pause.Stop()
 	select {
 	case <-pause.C:
+	case <-r.Finish:
+		r.finishes()
 	case <-r.Stop:
 	case <-ctx.Done():
 		return p, ctx.Err()

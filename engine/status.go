@@ -28,7 +28,7 @@ type View struct {
 	Plan        string    `json:"plan"`        // Plan is the name of the plan.
 	Source      plans.Ref `json:"source"`      // Source is the set that moves.
 	Destination plans.Ref `json:"destination"` // Destination is the place that the set moves to.
-	// State is Planned, Moving, Aborting, Finalizing, Waiting, Stopped, Paused, Blocked, or the outcome.
+	// State is Planned, Moving, Aborting, Finalizing, Waiting, Stopped, StoppedInFlight, Paused, Blocked, or the outcome.
 	State          string     `json:"state"`
 	Step           string     `json:"step,omitempty"`      // Step is the step under way, or the next one.
 	Reason         string     `json:"reason,omitempty"`    // Reason is why the plan is blocked, or what it waits for.
@@ -43,6 +43,8 @@ type View struct {
 	// Next says in words what comes next.
 	Next     string        `json:"-"`
 	Commands []NextCommand `json:"next,omitempty"` // Commands lists the commands that may come next.
+	// InFlight is the wave that is in flight while no process carries the plan on; missing without one.
+	InFlight *InFlight `json:"inFlight,omitempty"`
 	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
 	// BudgetsTightSince is when the budgets were tightened for the wave under way; missing without one.
@@ -160,6 +162,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 			v.Added = fmt.Sprintf("ordinals %s of the destination were added by %s: %s keeps them, %s needs them gone", p.Grown(set), plans.Line(plans.Writer(set, "spec", "replicas")), command("finalize"), command("abort"))
 		}
 	}
+	v.flies(p, j, now())
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
 }

@@ -70,6 +70,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	}
 	e.epoch, e.begun, e.passed, e.journal, e.notes, e.ready = j.Epoch, j.Begun, 0, nil, nil, nil
 	e.preparation.seen = nil
+	e.flies(j)
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)
 	if err != nil {

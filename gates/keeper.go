@@ -22,8 +22,8 @@ import (
 type Keeper struct {
 	// Prober sends questions to pods. If it is nil, no question is sent.
 	Prober Prober
-	// Stop, when closed, cancels the question in progress.
-	Stop <-chan struct{}
+	// Stop, when closed, cancels the question in progress, and Finish one about an ordinal that is still up.
+	Stop, Finish <-chan struct{}
 
 	plan *plans.Plan
 	on   map[plans.Side]client.Client
@@ -47,6 +47,7 @@ type turn struct {
 	plans.Gate
 	step    plans.Step
 	ordinal int32
+	up      bool // the wave has certainly not left
 }
 
 func (t turn) id() string { return fmt.Sprintf("%s/%d", t.Name, t.ordinal) }
@@ -137,7 +138,7 @@ func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error)
 		}
 		for _, g := range gates {
 			if !idle {
-				out = append(out, turn{g, m.Step, o})
+				out = append(out, turn{g, m.Step, o, m.Op == plans.Quiesce && !m.Reversed})
 			}
 		}
 	}
@@ -215,11 +216,17 @@ func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duratio
 	if q.Get != nil {
 		limit = min(limit, requestTimeout)
 	}
+	finish := k.Finish
+	if !t.up {
+		finish = nil
+	}
 	outer, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		select {
 		case <-k.Stop:
+			stop()
+		case <-finish:
 			stop()
 		case <-outer.Done():
 		}

@@ -259,6 +259,24 @@ func TestAQuestionThatIsBrokenOffHasNoAnswer(t *testing.T) {
 	}
 }
 
+// Who wants to stop while a gate is asked about an ordinal that is up does not wait for the answer. About one that has
+// arrived, the answer belongs to the wave that is finished first.
+func TestOnlyAQuestionBeforeTheWaveLeavesIsBrokenOffToFinish(t *testing.T) {
+	finish := make(chan struct{})
+	close(finish)
+	before := bare(t, drain(), pod("shop", "web-2", "True"))
+	before.Finish, before.fakePod.hangs = finish, true
+	before.look(t, plans.Before)                        // returns at once
+	before.look(t, plans.Before, "gate drain of web-2") // as if it had not been asked
+	gate := drain()
+	gate.When, gate.Timeout.Duration, gate.Interval.Duration = plans.AfterGrow, time.Second, time.Second
+	after := bare(t, gate, pod("mall", "web-2", "True"))
+	after.Finish, after.fakePod.hangs = finish, true
+	after.look(t, plans.Before) // returns at the end of its time
+	after.fakePod.clock = after.fakePod.clock.Add(time.Second)
+	after.look(t, plans.Conflict, "no answer in 1s")
+}
+
 func job() plans.Gate {
 	spec := batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "j", Image: "j", Env: []corev1.EnvVar{{Name: "HOST", Value: "$(POD)"}}}}}}}
 	return plans.Gate{Name: "backup", When: plans.BeforeShrink, Job: &spec, Timeout: metav1.Duration{Duration: 90 * time.Second}}

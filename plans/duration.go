@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+// Clock returns a moment of the past, for people: the time of the day, and the date too if it was not within the last half
+// day.
+func Clock(at, now time.Time) string {
+	layout := "15:04:05 MST"
+	if now.Sub(at) > 12*time.Hour {
+		layout = "2006-01-02 15:04:05 MST"
+	}
+	return at.UTC().Format(layout)
+}
+
 // Brief returns a duration that was measured, for people: in one unit or two, such as 42ms, 5.1s, 6m12s or 8h00m.
 func Brief(d time.Duration) string {
 	switch d = max(d, 0); {

@@ -351,3 +351,28 @@ func (s *Store) Holder(ctx context.Context, now func() time.Time) (carries, name
 	}
 	return *have.Spec.HolderIdentity, "", nil
 }
+
+// Abandoned reports whether no process has the Lease. One that names a holder which may live is watched for as long as it
+// lasts, since the clock of the holder may be behind. after is time.After.
+func (s *Store) Abandoned(ctx context.Context, dead func(holder string) bool, after func(time.Duration) <-chan time.Time) (bool, error) {
+	for watched := ""; ; {
+		var have coordinationv1.Lease
+		err := s.home.Get(ctx, client.ObjectKey(s.planMap()), &have)
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, err
+		case !new(Lease).others(&have), dead(*have.Spec.HolderIdentity), have.ResourceVersion == watched:
+			return true, nil
+		case watched != "":
+			return false, nil
+		}
+		watched = have.ResourceVersion
+		select {
+		case <-after(lasts(&have)):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}

@@ -333,3 +333,47 @@ func TestALeaseSaysWhatItIsFor(t *testing.T) {
 		t.Errorf("%q carries it out, and %q keeps its names (%v), expected b/2 and nobody", carries, names, err)
 	}
 }
+
+// A plan is abandoned if nobody has its Lease. A Lease that has run out by this clock is watched first: its holder may only
+// have another clock.
+func TestAPlanIsAbandonedWhenItsLeaseIsNotRenewed(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	for name, c := range map[string]struct {
+		holder    string
+		renews    bool
+		dead      bool
+		abandoned bool
+		watched   bool
+	}{
+		"no Lease":                 {abandoned: true},
+		"of one that is dead":      {holder: "a/1", dead: true, abandoned: true},
+		"of one that says nothing": {holder: "a/1", abandoned: true, watched: true},
+		"of one that lives":        {holder: "a/1", renews: true, watched: true},
+	} {
+		home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+		store := NewStore(home, "mall", p.Name)
+		var lease *Lease
+		if c.holder != "" {
+			var err error
+			if lease, err = store.Acquire(t.Context(), c.holder, func(string) bool { return false }, planstest.Noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		watched := false
+		after := func(d time.Duration) <-chan time.Time {
+			if watched = true; d != LeaseSeconds*time.Second {
+				t.Errorf("%s: watched for %s", name, d)
+			}
+			if c.renews {
+				lease.renew(t.Context())
+			}
+			out := make(chan time.Time, 1)
+			out <- time.Time{}
+			return out
+		}
+		got, err := store.Abandoned(t.Context(), func(string) bool { return c.dead }, after)
+		if err != nil || got != c.abandoned || watched != c.watched {
+			t.Errorf("%s: %t, %v, watched %t", name, got, err, watched)
+		}
+	}
+}

@@ -115,6 +115,9 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	return out
 }
 
+// StoppedInFlight is the state of a plan that no process carries out while ordinals are on neither side, by the journal.
+const StoppedInFlight = "StoppedInFlight"
+
 // State returns the state of a plan in one word. holder is the process that works on it now, or "".
 func State(p *plans.Plan, j *journal.Journal, holder string) string {
 	switch {
@@ -129,6 +132,9 @@ func State(p *plans.Plan, j *journal.Journal, holder string) string {
 	case holder == "" && j.Detached:
 		return "Waiting" // for a process to take it
 	case holder == "":
+		if _, flying := j.Places(p); flying > 0 {
+			return StoppedInFlight
+		}
 		return "Stopped"
 	case j.Leg.Direction == plans.Abort:
 		return "Aborting"

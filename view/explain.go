@@ -70,7 +70,9 @@ func stateWords(state string) string {
 	case "Finalizing":
 		return "a process deletes what is left of the source"
 	case "Stopped":
-		return "no process carries the plan out; all that was done is recorded, and nothing is lost"
+		return "no process carries the plan out; all that was done is recorded, no ordinal is in flight, and nothing is lost"
+	case "StoppedInFlight":
+		return "no process carries the plan out, and ordinals are on neither side until one does; all that was done is recorded, and nothing is lost"
 	case "Waiting":
 		return "the plan waits for an orchestrator"
 	case "Paused":

@@ -64,7 +64,7 @@ func (s Style) pick(ascii, other string) string {
 // tintOf returns the role of the word for a plan's state.
 func tintOf(state string) tint {
 	switch state {
-	case "Blocked", "Unreadable":
+	case "Blocked", "Unreadable", "StoppedInFlight":
 		return bad
 	case "Paused", "Stopped", "Waiting", string(plans.Split), string(plans.Aborted):
 		return busy

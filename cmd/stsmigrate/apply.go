@@ -17,6 +17,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -34,8 +36,10 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: `Carry a plan out, or continue one that was stopped, killed or blocked.
 
 FILE is a plan written by "plan --out"; PLAN is the name of one that was applied
-before. It may be stopped with Ctrl-C at any moment and started again. A plan that
-is approved at the prompt pauses after its first ordinal; --yes does not.
+before. Ctrl-C, SIGTERM and a closed terminal stop it when the ordinal under way has
+arrived, a second signal after the current write, with that ordinal down, and a third
+one at once; "resume" continues. A plan that is approved at the prompt pauses after its
+first ordinal; --yes does not.
 A plan that is being aborted or finalized turns to the destination again, after a
 question, until something was deleted for that.
 If FILE is a Migration, its plan is made, shown and carried out, or continued if it is stored.
@@ -215,7 +219,7 @@ func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) r
 	a.signals.Carries()
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
-		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Stop: a.signals.Stop(), StepTimeout: timeout,
+		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Finish: a.signals.Finish(), Stop: a.signals.Stop(), StepTimeout: timeout,
 		Checks: a.answers,
 		Report: show.Progress, Complain: show.Complain,
 	}
@@ -235,18 +239,28 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 		fmt.Fprint(a.Out, hints.Granted(t, direction, a.word.SourceGone || j.Assurances.SourceGone)+hints.Record(t, j))
 		return nil
 	}
-	show, end, err := a.view(ctx, t, "Stop after the current write? It can be continued later.", a.signals.Raise)
+	watch := stops.New(t.Plan, j, t.Command("resume"), a.now)
+	show, end, err := a.view(ctx, t, watch.Asks, a.signals.Raise)
 	if err != nil {
 		return err
 	}
+	watch.Tell = show.Stopping
+	a.watch.Store(watch)
+	a.signals.CarriesWaves(watch.Says)
 	drawn := a.source(t).Beside(ctx, show)
 	runs := a.process(t, timeout, show)
-	runs.Before = w.set
+	runs.Before, runs.Report = w.set, func(e *engine.Engine, p engine.Progress, err error) {
+		if err == nil {
+			watch.Learn(p)
+		}
+		show.Progress(e, p, err)
+	}
 	p, j, err := runs.Run(ctx, a.wanted(ctx, t, w))
 	drawn()
 	end()
-	show.End(p, err)
-	if err := a.conclude(t, j, direction, p, err); err != nil || p.Outcome != plans.Finalized {
+	left := a.left(ctx, t, watch.Last(), p, err)
+	show.End(p, left, err)
+	if err := a.conclude(t, j, direction, p, left, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
 	a.farewell(ctx, t, j)

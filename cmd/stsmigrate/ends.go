@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/findings"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -17,8 +21,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// conclude reports how a run ended and which command comes next.
-func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Direction, p engine.Progress, err error) error {
+// conclude reports how a run ended, what it has left in flight, and which command comes next.
+func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Direction, p engine.Progress, left stops.Remains, err error) error {
 	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
 	back := "; to abort: " + t.Command("abort")
 	switch {
@@ -30,14 +34,20 @@ func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Dire
 		back = ""
 	}
 	switch {
+	case errors.Is(err, engine.ErrStopped) && left.InFlight != nil:
+		return exitCode{code: exitInFlight, message: fmt.Sprintf("stopped in flight: %s. To resume: %s%s", left.InFlight.Message, t.Command("resume"), back)}
+	case errors.Is(err, engine.ErrStopped) && p.Kind != engine.Stopped && left.Unread != nil:
+		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. Whether an ordinal is in flight could not be read (%s): see %s. To resume: %s%s", oneLine(left.Unread.Error()), t.Command("status"), t.Command("resume"), back)}
 	case errors.Is(err, engine.ErrStopped):
-		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. To resume: %s%s", t.Command(verb), back)}
-	case err != nil:
-		return failed(t, verb, err)
+		return exitCode{code: exitInterrupted, message: strings.TrimSuffix(fmt.Sprintf("stopped; no ordinal is in flight. To resume: %s%s\n%s", t.Command("resume"), back, hints.Bridged(t)), "\n")}
+	case err != nil && (j != nil || direction == plans.Move):
+		return down(failed(t, "resume", err), left)
+	case err != nil: // what was asked for may not be recorded: `resume` would go on in the direction before
+		return down(failed(t, verb, err), left)
 	case p.Overtaken:
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("%s. To watch it: %s", reasons.Tagged(p.ID, p.Reason), t.Command("status -w"))}
 	case p.Kind == engine.Blocked:
-		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\nNothing more is written. When the cause is fixed: %s%s%s", reasons.Tagged(p.ID, p.Reason), t.Command("resume"), back, a.explained(p.ID))}
+		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\n%sNothing more is written. When the cause is fixed: %s%s%s", reasons.Tagged(p.ID, p.Reason), left.Sentence(), t.Command("resume"), back, a.explained(p.ID))}
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To resume: %s%s\n%s", p.Reason, t.Command("resume"), back, hints.Bridged(t))
 	case p.Outcome == plans.Split:
@@ -56,6 +66,40 @@ func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Dire
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Source))
 	}
 	return nil
+}
+
+// leaves is how long a run that has ended looks at what it leaves in flight.
+const leaves = 10 * time.Second
+
+// left returns what a run has left in flight that has not ended as it should.
+func (a *app) left(ctx context.Context, t *reach.Target, last, p engine.Progress, err error) stops.Remains {
+	if err == nil && p.Kind != engine.Blocked || p.Kind == engine.Stopped || p.Overtaken {
+		return stops.Remains{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaves)
+	defer cancel()
+	v, unread := a.source(t).Status(ctx)
+	return stops.After(t.Plan, v, unread, last, a.now())
+}
+
+// atOnce says what is left in flight by a process that ends at once, and returns its exit code. A view that was drawn is
+// gone, and takes no more messages.
+func (a *app) atOnce(to io.Writer) int {
+	if w := a.watch.Load(); w != nil {
+		if what := w.AtOnce(); what != "" {
+			fmt.Fprintln(to, what)
+			return exitInFlight
+		}
+	}
+	return exitInterrupted
+}
+
+// down adds what is down to the error that has ended a run.
+func down(err error, left stops.Remains) error {
+	if left.InFlight == nil {
+		return err
+	}
+	return fmt.Errorf("%w; meanwhile %s", err, left.InFlight.Message)
 }
 
 // failed adds the next command to the error that has ended a run. Only with its journal is everything recorded.

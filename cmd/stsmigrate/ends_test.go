@@ -17,6 +17,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -40,9 +41,9 @@ func TestARunThatFailsNamesTheCommandThatHelps(t *testing.T) {
 	}{
 		"the journal is gone": {records.ErrNoJournal{}, "to rebuild it: `stsmigrate recover web -n stsmigrate --context west`", "is recorded"},
 		"the Lease is taken":  {records.ErrLeaseTaken{}, "to watch it: `stsmigrate status web -n stsmigrate --context west -w`", "is recorded"},
-		"anything else":       {errors.New("no route"), "everything written so far is recorded, to resume: `stsmigrate apply web -n stsmigrate --context west`", "recover"},
+		"anything else":       {errors.New("no route"), "everything written so far is recorded, to resume: `stsmigrate resume web -n stsmigrate --context west`", "recover"},
 	} {
-		err := (&app{}).conclude(ending(plans.Bridge), nil, plans.Move, engine.Progress{}, c.err)
+		err := (&app{}).conclude(ending(plans.Bridge), nil, plans.Move, engine.Progress{}, stops.Remains{}, c.err)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(strings.Replace(err.Error(), c.err.Error(), "", 1), c.silence) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -66,7 +67,7 @@ func TestTheEndOfARunSaysThatNamesHaveToBeKept(t *testing.T) {
 		for _, mode := range []plans.NameMode{plans.Bridge, plans.NoNames} {
 			var out bytes.Buffer
 			a := &app{IOStreams: genericiooptions.IOStreams{Out: &out}}
-			if err := a.conclude(ending(mode), &journal.Journal{}, plans.Move, c.how, nil); err != nil {
+			if err := a.conclude(ending(mode), &journal.Journal{}, plans.Move, c.how, stops.Remains{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if said := strings.Contains(out.String(), keep); said != (c.said && mode == plans.Bridge) {
@@ -170,7 +171,7 @@ func TestTheEndNamesTheVolumeThatNoClaimWasBoundTo(t *testing.T) {
 		for _, left := range [][]string{nil, {"pv-7"}} {
 			var out bytes.Buffer
 			a, j := &app{IOStreams: genericiooptions.IOStreams{Out: &out}}, &journal.Journal{Saved: plans.Saved{Left: left}}
-			if err := a.conclude(ending(plans.NoNames), j, plans.Abort, engine.Progress{Kind: engine.Finished, Outcome: outcome}, nil); err != nil {
+			if err := a.conclude(ending(plans.NoNames), j, plans.Abort, engine.Progress{Kind: engine.Finished, Outcome: outcome}, stops.Remains{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			named := strings.Contains(out.String(), "no claim of the set was bound to volume pv-7 at the end")

@@ -26,7 +26,8 @@ const (
 	exitBlocked     = 4   // the plan needs the user
 	exitAborted     = 5   // the plan was aborted
 	exitTimeout     = 6   // wait --timeout: the plan is not there yet
-	exitInterrupted = 130 // stopped by a signal; can be resumed
+	exitInFlight    = 7   // no process carries the plan on, and ordinals are on neither side
+	exitInterrupted = 130 // stopped by a signal, with no ordinal in flight; can be resumed
 )
 
 func main() {
@@ -40,21 +41,21 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	raw := streams.Out
-	out, errOut := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}
+	out, errOut, last := &program.Shown{To: streams.Out}, &program.Shown{To: streams.ErrOut}, &program.Shown{To: streams.ErrOut}
 	streams.Out, streams.ErrOut = out, errOut
 	a := &app{IOStreams: streams, raw: raw, now: time.Now, after: time.After, reach: reach.Flags{Version: versionText(), Ended: ctx.Done()}}
 	a.signals = &program.Signals{To: errOut, Ended: ctx.Done(), Exit: func() {
 		if view := a.restore.Load(); view != nil {
 			view.Restore()
 		}
-		os.Exit(exitInterrupted)
+		os.Exit(a.atOnce(last))
 	}}
 	defer a.signals.Listen(cancel)()
 	root := a.command(args[0])
 	root.SetArgs(args[1:])
 	if root.Annotations[cobra.CommandDisplayNameAnnotation] != "" {
 		named := program.AsPlugin(root)
-		errOut.Named, out.Named = named, func(text string) string {
+		errOut.Named, last.Named, out.Named = named, named, func(text string) string {
 			if a.output != "" || a.events == "json" {
 				return text // a document for a program
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var timeout time.Duration
 	var far routeFlags
 	cmd := &cobra.Command{
-		Use: "resume PLAN", Short: "Continue a paused, blocked or split plan in its direction", Args: program.OneArgument,
+		Use: "resume PLAN", Short: "Continue a plan that was stopped, paused, blocked or split, in its direction", Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
@@ -24,8 +23,11 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if j.Outcome != "" && j.Outcome != plans.Split {
-				return fmt.Errorf("plan %s is not under way (%s)", t.Plan.Name, j.Outcome)
+			if j.Outcome != "" && j.Outcome != plans.Split || j.Untouched() && !j.Detached && !j.Paused && j.Blocked == "" {
+				if err := t.Connected(); err != nil {
+					return err
+				}
+				return a.apply(cmd.Context(), t, false, &far, timeout) // nothing to do, or every check first
 			}
 			w, err := far.further(t, j)
 			if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rollouts"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -50,6 +51,8 @@ type app struct {
 	events  string
 	// stdout is standard output. Out is the same, unless programs read the events there: then a.Out is stderr.
 	stdout io.Writer
+	// watch knows the run of this process, if it carries a plan out.
+	watch atomic.Pointer[stops.Watch]
 	// restore is the view that is drawn on the terminal, if any.
 	restore atomic.Pointer[live.Show]
 }
@@ -66,7 +69,7 @@ Plain flags (--context, --kubeconfig, --namespace) mean the source, --to-*
 flags the destination; what is left out is as on the source. Plans are kept
 in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 --detailed-exitcode), 3 refused by a check or found by verify, 4 blocked, 5 aborted,
-6 not in time (wait), 130 interrupted.`,
+6 not in time (wait), 7 stopped with an ordinal in flight, 130 interrupted.`,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
 			program.LogText(a.verbosity, a.ErrOut)

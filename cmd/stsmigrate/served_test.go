@@ -44,6 +44,8 @@ type served struct {
 	lives *coordinationv1.Lease
 	// before, if not nil, is called with each request.
 	before func(*http.Request)
+	// away, if not nil, reports that a request is answered as by a server that is not available.
+	away func(*http.Request) bool
 }
 
 // serve returns a cluster that has these objects, and a kubeconfig with one context per name for it.
@@ -93,7 +95,11 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.before != nil {
 		s.before(r)
 	}
-	out, err := s.answer(r)
+	var out any
+	err := error(apierrors.NewServiceUnavailable("away"))
+	if s.away == nil || !s.away(r) {
+		out, err = s.answer(r)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status := apierrors.ReasonForError(err)

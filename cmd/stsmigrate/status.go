@@ -11,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -61,6 +62,8 @@ func stateCode(v *engine.View) error {
 		return exitCode{code: exitBlocked}
 	case string(plans.Aborted):
 		return exitCode{code: exitAborted}
+	case records.StoppedInFlight:
+		return exitCode{code: exitInFlight}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -23,8 +24,8 @@ func (a *app) waitCommand() *cobra.Command {
 		Long: `Wait until a plan is in one of the states of --for, and print that state.
 
 It writes nothing, and does not influence the plan. It ends before the plan is there with 4 if
-the plan is blocked, paused or split and does not continue by itself, with 5 if it was aborted,
-and with 6 after --timeout.`,
+the plan is blocked, paused, split or stopped and does not continue by itself, with 7 if it was
+stopped with an ordinal in flight, with 5 if it was aborted, and with 6 after --timeout.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := live.KnownStates(want)
 			if err != nil {
@@ -61,6 +62,9 @@ func (a *app) wait(ctx context.Context, t *reach.Target, want []string, timeout 
 			fmt.Fprintf(a.ErrOut, "%s  plan %s: %s\n", a.now().UTC().Format(time.RFC3339), t.Plan.Name, st.View.State)
 		}
 		last, verdict = st, live.Judge(want, st.View)
+		if verdict == live.Abandoned && !a.abandoned(ctx, t) {
+			verdict = live.NotYet
+		}
 		return verdict != live.NotYet
 	})
 	if err != nil && (last.View.State == "not read" || !errors.Is(ctx.Err(), context.DeadlineExceeded)) {
@@ -70,6 +74,16 @@ func (a *app) wait(ctx context.Context, t *reach.Target, want []string, timeout 
 		fmt.Fprintln(a.Out, last.View.State)
 		return nil
 	}
-	code := map[live.Verdict]int{live.NeedsUser: exitBlocked, live.TurnedBack: exitAborted, live.Over: exitError, live.NotYet: exitTimeout}[verdict]
+	code := map[live.Verdict]int{live.Abandoned: exitBlocked, live.NeedsUser: exitBlocked, live.TurnedBack: exitAborted, live.Over: exitError, live.NotYet: exitTimeout}[verdict]
+	if last.View.InFlight != nil && verdict == live.Abandoned {
+		code = exitInFlight
+	}
 	return exitCode{code: code, message: live.Unreached(t, last, verdict, want, timeout)}
+}
+
+// abandoned reports whether certainly no process carries the plan on: that its Lease has run out is judged by two clocks,
+// which may differ.
+func (a *app) abandoned(ctx context.Context, t *reach.Target) bool {
+	free, err := t.Store.Abandoned(ctx, clusters.Dead, a.after)
+	return err == nil && free
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// view begins to show a plan. warning is asked before the user leaves the view, and leave ends the command. The
-// function that it returns ends the view.
-func (a *app) view(ctx context.Context, t *reach.Target, warning string, leave func()) (*live.Show, func(), error) {
+// view begins to show a plan. warning, if not nil, is asked before the user leaves the view, and leave ends the command,
+// which then also goes on without its terminal. The function that it returns ends the view.
+func (a *app) view(ctx context.Context, t *reach.Target, warning func() string, leave func()) (*live.Show, func(), error) {
 	in, _ := a.In.(*os.File)
 	out, _ := a.raw.(*os.File)
 	mode, err := live.ModeOf(a.events, in, out, os.Getenv)
@@ -60,7 +60,7 @@ func (a *app) watchStatus(ctx context.Context, t *reach.Target) error {
 		return stateCode(last)
 	}
 	left := make(chan struct{})
-	s, end, err := a.view(ctx, t, "", sync.OnceFunc(func() { close(left) }))
+	s, end, err := a.view(ctx, t, nil, sync.OnceFunc(func() { close(left) }))
 	if err != nil {
 		return err
 	}

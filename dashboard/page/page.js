@@ -3,8 +3,8 @@
 "use strict";
 const at = (id) => document.getElementById(id);
 const rows = new Map();
-const glyphs = { Blocked: "✖", Unreadable: "✖", Moving: "▶", Aborting: "◀", Finalizing: "▶", Moved: "✔", Finalized: "✔", Aborted: "↩", Paused: "❚❚", Split: "❚❚", Waiting: "…", Stopped: "…" };
-const looks = { Blocked: "bad", Unreadable: "bad", Moving: "busy", Aborting: "busy", Finalizing: "busy", Moved: "good", Finalized: "good", Paused: "wait", Split: "wait", Waiting: "wait", Stopped: "wait" };
+const glyphs = { Blocked: "✖", Unreadable: "✖", Moving: "▶", Aborting: "◀", Finalizing: "▶", Moved: "✔", Finalized: "✔", Aborted: "↩", Paused: "❚❚", Split: "❚❚", Waiting: "…", Stopped: "…", StoppedInFlight: "✖" };
+const looks = { Blocked: "bad", Unreadable: "bad", Moving: "busy", Aborting: "busy", Finalizing: "busy", Moved: "good", Finalized: "good", Paused: "wait", Split: "wait", Waiting: "wait", Stopped: "wait", StoppedInFlight: "bad" };
 let token = sessionStorage.getItem("token") || "";
 let order = [];
 

@@ -54,8 +54,8 @@ type Runner struct {
 	// Still, if set, receives the journal as it is just before a write, and returns an error if it must no
 	// longer be taken over for the request. The error ends the run, and nothing is recorded.
 	Still func(context.Context, *journal.Journal) error
-	// Stop, when closed, ends the run after the current write.
-	Stop <-chan struct{}
+	// Finish, when closed, ends the run as soon as no ordinal is in flight, and Stop after the current write.
+	Finish, Stop <-chan struct{}
 	// Asked has a value when another writer has written the journal.
 	Asked <-chan struct{}
 	// Waves limits how many waves begin at once; nil for no limit.
@@ -130,10 +130,10 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		go stopWith(background, lease, keeper)
 	}
 	p, err = e.Run(ctx, engine.Options{
-		Wake: wake, Stop: c.halts(background, lease), Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
+		Wake: wake, Finish: c.Finish, Stop: c.halts(background, lease), Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
 		Report: func(p engine.Progress, err error) { c.Report(e, p, err) },
 	})
-	if errors.Is(err, engine.ErrStopped) {
+	if errors.Is(err, engine.ErrStopped) && p.Kind != engine.Stopped {
 		p, err = c.stopped(ctx, lease, p)
 	}
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -69,6 +70,9 @@ func Plan(ctx context.Context, w clusters.Pair, store *records.Store) (*Report, 
 			return nil, lost
 		}
 		report := compare(w.Plan, before, found)
+		if holder, _, err := store.Holder(ctx, time.Now); err == nil { // else it is said to be stopped while it moves
+			report.State = records.State(w.Plan, before, holder)
+		}
 		after, _, err := kept(ctx, w.Plan, store)
 		if err != nil {
 			return nil, err

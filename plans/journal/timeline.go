@@ -44,6 +44,8 @@ const (
 	PlanBlocked EventKind = "Blocked"
 	// PlanPaused means that a pause has taken effect.
 	PlanPaused EventKind = "Paused"
+	// RunStopped means that the process was told to end, and where it did.
+	RunStopped EventKind = "Stopped"
 	// LegEnded means that the plan has reached the outcome that the event says.
 	LegEnded EventKind = "Ended"
 )
@@ -52,7 +54,7 @@ const (
 type Event struct {
 	// At is when it happened, to the second.
 	At metav1.Time `json:"at"`
-	// Kind is Requested, Blocked, Paused or Ended.
+	// Kind is Requested, Blocked, Paused, Stopped or Ended.
 	Kind EventKind `json:"kind"`
 	// ID is that of the reason, with Blocked.
 	ID reasons.ID `json:"id,omitempty"`

@@ -36,6 +36,8 @@ const (
 	Overdue Type = "Overdue"
 	// Retry means that a request has failed and will be sent again.
 	Retry Type = "Retry"
+	// Stopping means that the run is to end, and when it does.
+	Stopping Type = "Stopping"
 	// Paused is the end of a run or a watch: a user has paused the plan.
 	Paused Type = "Paused"
 	// Blocked is the end of a run or a watch: the plan needs the user.
@@ -48,7 +50,7 @@ const (
 
 // Types returns all types.
 func Types() []Type {
-	return []Type{State, Wrote, Waiting, Free, Available, Gate, Overdue, Retry, Paused, Blocked, Finished, Stopped}
+	return []Type{State, Wrote, Waiting, Free, Available, Gate, Overdue, Retry, Stopping, Paused, Blocked, Finished, Stopped}
 }
 
 // Event is one event.
@@ -69,6 +71,8 @@ type Event struct {
 	Spans map[plans.Span]float64 `json:"spans,omitempty"`
 	// Reason is the ID of the reason, with the types Waiting, Overdue, Paused and Blocked: `stsmigrate explain ID`.
 	Reason reasons.ID `json:"reason,omitempty"`
+	// InFlight is the wave on neither side that no process carries on, with the types State, Blocked and Stopped.
+	InFlight *InFlight `json:"inFlight,omitempty"`
 	// Outcome is how the plan has ended, with the type Finished.
 	Outcome plans.Outcome `json:"outcome,omitempty"`
 	// Message is a sentence for a person. Programs must not interpret it.
@@ -107,6 +111,20 @@ func (e Event) Of(p *plans.Plan, s plans.Step) Event {
 // Because returns the event with the ID of its reason.
 func (e Event) Because(id reasons.ID) Event {
 	e.Reason = id
+	return e
+}
+
+// InFlight is a wave that has left one side and not arrived on the other.
+type InFlight struct {
+	// Pods names the pods of the wave, Since is when it left, and Down names those that are Ready on neither side.
+	Pods  string     `json:"pods"`
+	Since *time.Time `json:"since,omitempty"`
+	Down  []string   `json:"down,omitempty"`
+}
+
+// Leaves returns the event with the wave that is in flight, if there is one.
+func (e Event) Leaves(f *InFlight) Event {
+	e.InFlight = f
 	return e
 }
 

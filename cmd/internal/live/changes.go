@@ -87,7 +87,10 @@ func stateOf(p *plans.Plan, m moment) event.Event {
 	}
 	e := event.New(event.State, m.At, p.Name, text)
 	e.State, e.Arrived, e.Ordinals, e.Unavailable = m.State, &arrived, &all, m.Unavailable
-	return e
+	if f := m.View.InFlight; f != nil {
+		e.Message += "; " + plans.Line(f.Message)
+	}
+	return e.Leaves(aloft(m.View.InFlight))
 }
 
 // restOf returns the event that ends a watch.

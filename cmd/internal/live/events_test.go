@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -91,9 +92,13 @@ func TestEventsAreAsPublished(t *testing.T) {
 		{Kind: engine.Finished, Outcome: plans.Moved},
 		{Kind: engine.Finished, Outcome: plans.Aborted},
 	} {
-		show.End(how, nil)
+		show.End(how, stops.Remains{}, nil)
 	}
-	show.End(engine.Progress{}, engine.ErrStopped)
+	show.End(engine.Progress{}, stops.Remains{}, engine.ErrStopped)
+	show.Stopping("stopping as soon as web-1 has arrived")
+	show.End(engine.Progress{Kind: engine.Stopped, Reason: "stopped before web-1 Tighten"}, stops.Remains{}, engine.ErrStopped)
+	left := metav1.NewTime(noon())
+	show.End(engine.Progress{}, stops.Remains{InFlight: &engine.InFlight{Pods: "web-1", Since: &left, Down: []string{"web-1"}, Message: "web-1 is down"}}, engine.ErrStopped)
 	for _, st := range moments(p) {
 		show.Report(st)
 	}

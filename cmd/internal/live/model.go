@@ -17,8 +17,9 @@ type Actions struct {
 	Pause func() error
 	// Leave ends the command. Interrupt does what a signal does.
 	Leave, Interrupt func()
-	// Warning is asked before Leave; "" if nothing is lost by leaving.
-	Warning string
+	// Warning returns what is asked before Leave. It is nil if nothing is lost by leaving; otherwise the command also
+	// goes on without its terminal.
+	Warning func() string
 }
 
 // question is what the user is asked to confirm.
@@ -106,7 +107,7 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 		m.asks = mayPause
 	case key == "e":
 		m.explains = !m.explains
-	case key == "q" && m.do.Warning != "":
+	case key == "q" && m.do.Warning != nil:
 		m.asks = mayLeave
 	case key == "q":
 		m.do.Leave()
@@ -172,7 +173,7 @@ func (m model) foot() []string {
 	case m.asks == mayPause:
 		return append(lines, "Pause "+m.migration.Plan+" when the ordinal under way has arrived? y/n")
 	case m.asks == mayLeave:
-		return append(lines, m.do.Warning+" y/n")
+		return append(lines, m.do.Warning()+" y/n")
 	case m.explains:
 		return append(lines, "e back to the table   p pause   q leave")
 	}

@@ -24,7 +24,10 @@ func newTyped(warning string, paused error) *typed {
 	did := func(what string) func() { return func() { k.did = append(k.did, what) } }
 	k.model = model{
 		known: true, size: view.Size{Width: 80, Height: 24}, now: noon, migration: view.Migration{Plan: "web", Active: true},
-		do: Actions{Pause: func() error { did("pause")(); return paused }, Leave: did("leave"), Interrupt: did("interrupt"), Warning: warning},
+		do: Actions{Pause: func() error { did("pause")(); return paused }, Leave: did("leave"), Interrupt: did("interrupt")},
+	}
+	if warning != "" {
+		k.model.do.Warning = func() string { return warning }
 	}
 	return k
 }

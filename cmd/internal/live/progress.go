@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/view/event"
@@ -63,12 +64,28 @@ func OfError(p *plans.Plan, err error, now time.Time) event.Event {
 	return event.New(event.Retry, now, p.Name, "will try again: "+err.Error())
 }
 
-// OfEnd returns the event for the end of a run.
-func OfEnd(p *plans.Plan, how engine.Progress, err error, now time.Time) event.Event {
+// aloft returns a wave in flight as an event has it.
+func aloft(f *engine.InFlight) *event.InFlight {
+	if f == nil {
+		return nil
+	}
+	out := &event.InFlight{Pods: f.Pods, Down: f.Down}
+	if f.Since != nil {
+		out.Since = &f.Since.Time
+	}
+	return out
+}
+
+// OfEnd returns the event for the end of a run, with what it has left in flight.
+func OfEnd(p *plans.Plan, how engine.Progress, left stops.Remains, err error, now time.Time) event.Event {
 	end := func(t event.Type, message string) event.Event {
-		return event.New(t, now, p.Name, message).Of(p, how.Step).Because(how.ID)
+		return event.New(t, now, p.Name, message).Of(p, how.Step).Because(how.ID).Leaves(aloft(left.InFlight))
 	}
 	switch {
+	case err != nil && left.InFlight != nil:
+		return end(event.Stopped, err.Error()+"; "+left.InFlight.Message)
+	case how.Kind == engine.Stopped:
+		return end(event.Stopped, how.Reason)
 	case err != nil:
 		return end(event.Stopped, err.Error())
 	case how.Overtaken:

@@ -73,13 +73,14 @@ func open(t Terminal, do Actions) (*screen, error) {
 			s.Restore()
 		}
 	}()
-	go s.hangUp()
+	go s.hangUp(do.Warning != nil)
 	go s.jobs()
 	return s, nil
 }
 
-// hangUp puts the terminal back BEFORE a signal ends this process that nothing else handles.
-func (s *screen) hangUp() {
+// hangUp puts the terminal back BEFORE a signal ends this process that nothing else handles. A command that goes on
+// without its terminal handles SIGHUP itself.
+func (s *screen) hangUp(goesOn bool) {
 	deadly := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(sig) {
@@ -88,9 +89,11 @@ func (s *screen) hangUp() {
 	}
 	defer signal.Stop(deadly)
 	select {
-	case <-deadly:
+	case sig := <-deadly:
 		s.Restore()
-		os.Exit(130)
+		if !goesOn || sig != syscall.SIGHUP {
+			os.Exit(130)
+		}
 	case <-s.over:
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/view/event"
@@ -87,10 +88,17 @@ func (s *Show) Progress(_ *engine.Engine, p engine.Progress, err error) {
 // Complain reports an error that will be retried.
 func (s *Show) Complain(err error) { s.Event(OfError(s.Plan, err, s.Now())) }
 
-// End reports the end of a run to programs. A person reads it from what the command says.
-func (s *Show) End(p engine.Progress, err error) {
+// End reports the end of a run, and what it has left in flight, to programs. A person reads it from what the command says.
+func (s *Show) End(p engine.Progress, left stops.Remains, err error) {
 	if s.Mode == JSON {
-		s.Event(OfEnd(s.Plan, p, err, s.Now()))
+		s.Event(OfEnd(s.Plan, p, left, err, s.Now()))
+	}
+}
+
+// Stopping reports to programs that the run is to end. A person reads it where the signal is answered.
+func (s *Show) Stopping(what string) {
+	if s.Mode == JSON {
+		s.Event(event.New(event.Stopping, s.Now(), s.Plan.Name, what))
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // States returns the states that a plan can be waited for.
 func States() []string {
-	return []string{string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Paused", "Blocked", "Moving", "Aborting", "Finalizing"}
+	return []string{string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Paused", "Blocked", "Stopped", records.StoppedInFlight, "Moving", "Aborting", "Finalizing"}
 }
 
 // KnownStates returns these states as they are spelled here, whatever their case, or an error if one of them is no state.
@@ -41,6 +42,8 @@ const (
 	Reached
 	// NeedsUser means that the plan is blocked, paused or split, and does not continue by itself.
 	NeedsUser
+	// Abandoned means that no process carries the plan on.
+	Abandoned
 	// TurnedBack means that the plan was aborted.
 	TurnedBack
 	// Over means that the plan has ended in another way.
@@ -57,6 +60,8 @@ func Judge(want []string, v *engine.View) Verdict {
 		return Reached
 	case rests:
 		return NeedsUser
+	case v.State == "Stopped", v.State == records.StoppedInFlight:
+		return Abandoned
 	case state == plans.Aborted:
 		return TurnedBack
 	case state == plans.Finalized:
@@ -69,7 +74,7 @@ func Judge(want []string, v *engine.View) Verdict {
 func Unreached(t *reach.Target, s Status, verdict Verdict, want []string, timeout time.Duration) string {
 	plan, v, wanted := "plan "+t.Plan.Name, s.View, strings.Join(want, " or ")
 	switch verdict {
-	case NeedsUser:
+	case NeedsUser, Abandoned:
 		return plan + stands(t.Plan, s) + "\nNext: " + v.Next
 	case TurnedBack:
 		return plan + " was aborted"
@@ -90,6 +95,10 @@ func Unreached(t *reach.Target, s Status, verdict Verdict, want []string, timeou
 // stands says how a plan stands that does not continue by itself.
 func stands(p *plans.Plan, s Status) string {
 	switch s.View.State {
+	case "Stopped":
+		return " was stopped with no ordinal in flight, and no process carries it on"
+	case records.StoppedInFlight:
+		return " was stopped in flight, and no process carries it on: " + downOf(s.View)
 	case "Blocked":
 		return " is blocked: " + reasons.Tagged(s.View.ReasonID, s.View.Reason)
 	case "Paused":

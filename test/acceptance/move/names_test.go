@@ -126,8 +126,8 @@ func TestAnOrdinalHasNotArrivedBeforeItIsFound(t *testing.T) {
 		s.planned()
 		p := start(t, s.applyArgs("--step-timeout", "3s")...)
 		p.until("overdue", "web-1.web."+s.source.namespace+".svc resolves to its address")
-		p.signal(syscall.SIGINT)
-		p.end().expect(t, interrupted, "will try again", "exceeded quota")
+		p.insists(syscall.SIGINT)
+		p.end().expect(t, inFlight, "will try again", "exceeded quota", "stopped in flight: ")
 		s.sliceIs(s.source, 0, 1)
 		s.sliceIs(s.destination, 1, 1)
 		if err := s.source.Delete(t.Context(), quota); err != nil {

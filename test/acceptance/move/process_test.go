@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ const (
 	held        = 4
 	walkedBack  = 5
 	notInTime   = 6
+	inFlight    = 7
 	interrupted = 130
 	killed      = -1
 )
@@ -36,7 +38,7 @@ type process struct {
 	began  time.Time
 	lines  chan string // stdout; closed at its end
 	seen   strings.Builder
-	stderr bytes.Buffer
+	stderr stream
 	ended  chan struct{}
 }
 
@@ -52,7 +54,7 @@ type result struct {
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
-	p := &process{t: t, args: args, began: time.Now(), lines: make(chan string, 10_000), ended: make(chan struct{})}
+	p := &process{t: t, args: args, began: time.Now(), lines: make(chan string, 10_000), ended: make(chan struct{}), stderr: stream{news: make(chan struct{}, 1)}}
 	p.cmd = exec.CommandContext(ctx, binary, args...)
 	p.cmd.Env = []string{"COLUMNS=10000", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	p.cmd.Stderr = &p.stderr
@@ -108,6 +110,54 @@ func hasAll(text string, words []string) bool {
 		}
 	}
 	return true
+}
+
+// stream is what a process has written so far.
+type stream struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+// Write implements io.Writer.
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+	return s.text.Write(p)
+}
+
+// String returns what was written.
+func (s *stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// says returns when the process has written these words to stderr.
+func (p *process) says(words string) {
+	p.t.Helper()
+	for !strings.Contains(p.stderr.String(), words) {
+		select {
+		case <-p.stderr.news:
+		case <-p.ended:
+			if !strings.Contains(p.stderr.String(), words) {
+				p.t.Fatalf("it ended before it said %q:\n%s%s", words, p.seen.String(), p.stderr.String())
+			}
+		}
+	}
+}
+
+// insists sends a signal, and once more when that counts as another one: the wave in flight is not finished.
+func (p *process) insists(s syscall.Signal) {
+	p.t.Helper()
+	p.signal(s)
+	p.says("one more signal stops after the current write")
+	time.Sleep(1100 * time.Millisecond) // a signal within a second is a copy of the one before
+	p.signal(s)
 }
 
 func (p *process) signal(s syscall.Signal) {

@@ -98,8 +98,10 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 			p := start(t, command...)
 			p.until("web-1 Grow", "overdue: pod web-1 of", "not Ready", "abort")
 			s.shows(done, "Moving", "web-1 Grow", "overdue: pod web-1 of", "unavailable=1")
-			p.signal(syscall.SIGINT)
-			p.end().expect(t, interrupted, "stsmigrate abort web")
+			p.insists(syscall.SIGINT)
+			p.end().expect(t, inFlight, "stopping as soon as web-1 has arrived", "it waits: ", "stopped in flight: web-1 is down on both sides since ", "stsmigrate resume web", "stsmigrate abort web")
+			s.shows(inFlight, "StoppedInFlight", "web-1 is down on both sides since ", "no node of either side can be drained", "stsmigrate resume web")
+			run(t, s.args("wait", "--timeout=1m")...).expect(t, inFlight, "StoppedInFlight", "web-1 is down on both sides", "stsmigrate resume web")
 		}
 		run(t, s.args("finalize")...).expect(t, failed, "not complete")
 		run(t, s.args("abort")...).expect(t, done, "aborted")

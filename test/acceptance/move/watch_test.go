@@ -91,11 +91,11 @@ func TestAPersonPausesAndStops(t *testing.T) {
 		resume := types(t, append(apply.command("resume"), "--yes")...)
 		resume.sees("of 4", "q leave")
 		resume.presses("q")
-		resume.sees("Stop after the current write?", "y/n")
+		resume.sees("Stop", "It can be continued later.", "y/n")
 		resume.presses("n")
 		resume.sees("p pause   e explain   q leave")
 		resume.presses("\x03") // Ctrl-C
-		resume.sees("stopped; everything written so far is recorded")
+		resume.sees("stopped; no ordinal is in flight")
 		resume.leaves(interrupted)
 		run(t, s.applyArgs()...).expect(t, done, "moved: 4 ordinals")
 		s.arrived(before)
@@ -120,11 +120,11 @@ func TestAKilledWatchLeavesTheTerminal(t *testing.T) {
 			func(p *person) int { p.signal(syscall.SIGHUP); return interrupted },
 		} {
 			status := types(t, s.args("status", "-w")...)
-			status.sees("Stopped", "of 2", "next", "q leave")
+			status.sees("StoppedInFlight", "of 2", "down", "next", "q leave")
 			status.leaves(end(status))
 		}
 		status := types(t, s.args("status", "-w")...)
-		status.sees("Stopped", "q leave")
+		status.sees("StoppedInFlight", "q leave")
 		status.signal(syscall.SIGKILL)
 		<-status.ended
 		status.isLegible()

@@ -42,7 +42,7 @@ func TestTheWalkthroughWorksAsItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Nothing has been written", "stopped; everything written so far is recorded", "moved: 3 ordinals", "finalized"} {
+	for _, want := range []string{"Nothing has been written", "stopped; no ordinal is in flight", "moved: 3 ordinals", "finalized"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output does not have %q", want)
 		}
