@@ -231,9 +231,6 @@ func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progres
 	if p, sent, err := e.next(ctx, step, began); sent || err != nil {
 		return p, err
 	}
-	if p, binds, err := e.binds(ctx, step, began); binds || err != nil {
-		return p, err
-	}
 	observed, err := e.see(ctx, step, began)
 	if err != nil {
 		return Progress{Step: step}, err
@@ -247,6 +244,9 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 		if ready, next, err := e.prepared(ctx, step, began); err != nil || ready.Standing != plans.After {
 			e.retainPermit(step, ready, err)
 			return e.unprepared(ctx, step, next, ready, err)
+		}
+		if err := e.admits(ctx, step); err != nil {
+			return Progress{Step: step}, err
 		}
 	}
 	e.clock(step, observed)

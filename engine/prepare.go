@@ -11,10 +11,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Between two clusters, the volumes and claims of a wave are made on the side that will receive it while the wave is
-// still up: while the wave before it comes up there, while the budgets are tightened for it, or at the latest before
-// it leaves. Reserve and Claim then find them, and nothing of this delays an ordinal that is down. A volume or a claim
-// that the other cluster refuses, or does not bind, keeps its ordinal up (S17).
+// Between two clusters, the volumes of a wave are made on the side that will receive it while the wave is still up:
+// while the wave before it comes up there, while the budgets are tightened for it, or at the latest before it leaves. No
+// claim can have them before it has left (S20). A volume that the other cluster refuses, or that its binder does not see,
+// keeps its ordinal up, and so does a claim that is refused when it is tried (S17).
 
 // preparation prepares waves.
 type preparation struct {
@@ -99,23 +99,6 @@ func (e *Engine) ahead(ctx context.Context, step plans.Step) (Progress, bool) {
 	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
 }
 
-// binds returns the wait of a wave that could leave for a claim that was just made for it, and reports whether it waits:
-// until the binder has seen the claim, nothing else has to be looked at.
-func (e *Engine) binds(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
-	next, may := e.following(step)
-	if step.Op != plans.Shrink || began || !may || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
-		return Progress{}, false, nil
-	}
-	e.preparation.sending.Wait()
-	e.reads.Clear()
-	observed, err := e.preparation.look(ctx, e.preparing(next))
-	if err != nil || observed.Standing != plans.During || observed.Again == 0 {
-		return Progress{}, false, err
-	}
-	p, err := e.unprepared(ctx, step, next, observed, nil)
-	return p, true, err
-}
-
 // prepared returns how the preparation of a wave stands that is about to leave: After if there is nothing to prepare. A
 // conflict counts only if it is seen twice, as in see.
 func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (plans.Observation, plans.Step, error) {
@@ -123,6 +106,7 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 	if !may {
 		return plans.Done(), next, nil
 	}
+	e.preparation.sending.Wait() // what is still being sent would be sent again
 	observed, err := e.preparation.look(ctx, e.preparing(next))
 	if err == nil && observed.Standing == plans.Conflict {
 		e.Recent.Forget()
@@ -132,6 +116,15 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 		observed, err = e.preparation.look(ctx, e.preparing(next))
 	}
 	return observed, next, err
+}
+
+// admits tries the claims of a wave that is prepared and would leave now. They are made when it has left.
+func (e *Engine) admits(ctx context.Context, step plans.Step) error {
+	next, may := e.following(step)
+	if step.Op != plans.Shrink || !may {
+		return nil
+	}
+	return storage.Admitted(ctx, e.plan, e.world.On, e.preparing(next))
 }
 
 // unprepared returns the result of a pass at a wave that could leave, and is not prepared.

@@ -6,6 +6,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -121,6 +127,30 @@ func TestAWaveLeavesOnlyWhenItIsPrepared(t *testing.T) {
 	}
 }
 
+// The claims of a wave are made when it has left, and are tried before: what refuses them keeps it up (S17).
+func TestAWaveLeavesOnlyWhenItsClaimsWouldBeAdmitted(t *testing.T) {
+	for name, refused := range map[string]error{"they would be": nil, "they would not": errors.New("exceeded quota")} {
+		left, tried := 0, 0
+		leaves := func(context.Context, plans.StepContext) (plans.Observation, error) {
+			return plans.Write("scale down", plans.Undo{Flight: &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}}, func(context.Context) error { left++; return nil }), nil
+		}
+		e, _ := apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Done(), nil })
+		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+		claim.Namespace, claim.Name, claim.Spec.VolumeName = e.plan.Source.Namespace, e.plan.ClaimName("data", 2), "pv"
+		pv.Name, pv.Annotations = "pv", map[string]string{plans.ClaimAnnotation: `{"metadata":{"name":"` + claim.Name + `"}}`}
+		e.world.On = clusters.Clusters{
+			plans.Source: fake.NewClientBuilder().WithObjects(claim).Build(),
+			plans.Destination: fake.NewClientBuilder().WithObjects(pv).WithInterceptorFuncs(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				tried++
+				return refused
+			}}).Build(),
+		}
+		if _, err := e.Advance(t.Context()); !errors.Is(err, refused) || tried != 1 || (left == 1) != (refused == nil) {
+			t.Errorf("%s: %v; tried %d times, and %d have left", name, err, tried, left)
+		}
+	}
+}
+
 // What keeps a wave from being prepared has nothing in flight.
 func TestAWaveThatCannotBePreparedStaysUp(t *testing.T) {
 	leaves := func(context.Context, plans.StepContext) (plans.Observation, error) {
@@ -136,39 +166,6 @@ func TestAWaveThatCannotBePreparedStaysUp(t *testing.T) {
 		}
 		if j := stored(t, e); j.Down(e.plan) {
 			t.Errorf("ordinals are in flight: %+v", j)
-		}
-	}
-}
-
-// While the binder has not seen the claim of a wave, nothing else is looked at. A wave that it does not wait for is
-// looked at as a whole.
-func TestAWaveWaitsForItsBinder(t *testing.T) {
-	for name, c := range map[string]struct {
-		prepared plans.Observation
-		looks    int
-		want     Kind
-	}{
-		"the claim is new": {func() plans.Observation {
-			s := plans.Wait(reasons.ClaimNotBound, "is Pending")
-			s.Again = time.Second
-			return s
-		}(), 0, Waiting},
-		"the claim has been so for long":  {plans.Wait(reasons.ClaimNotBound, "is Pending"), 1, Waiting},
-		"the claim is bound":              {plans.Done(), 1, Blocked},
-		"the claim is that of a stranger": {plans.Stop(reasons.ClaimForeign, "is a stranger's"), 2, Blocked},
-	} {
-		looks := 0
-		e, step := apart(t, plans.Shrink, func(context.Context, plans.StepContext) (plans.Observation, error) {
-			looks++
-			return plans.Write("scale down", plans.Undo{Flight: &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}}, func(context.Context) error { return nil }), nil
-		}, func(context.Context, plans.StepContext) (plans.Observation, error) { return c.prepared, nil })
-		changed(t, e, func(j *journal.Journal) { j.Prepared = &step.Ordinals })
-		p, err := e.Advance(t.Context())
-		if c.want == Blocked && c.prepared.Standing == plans.After {
-			c.want = Wrote
-		}
-		if err != nil || p.Kind != c.want || looks != c.looks {
-			t.Errorf("%s: %+v, %v after %d looks at the step, expected %s after %d", name, p, err, looks, c.want, c.looks)
 		}
 	}
 }

@@ -174,6 +174,11 @@ func storageChecks() []row {
 			remedy: "wait for that pod, or delete it",
 		},
 		{
+			name: "claims-awaited", worst: check.Fail, run: pods.ClaimsAwaited,
+			about:  "no pod on the destination waits for a claim that the set will have there, and no workload of either side makes one that would",
+			remedy: "suspend the CronJob, scale the Deployment to 0, or delete the pod",
+		},
+		{
 			name: "claims-left", worst: check.Fail, run: volumes.ClaimsLeft,
 			oneWay: "it is about the end: the look that deletes a set asks for its claims",
 			about:  "no claim of an ordinal that is gone would be deleted with the source set",

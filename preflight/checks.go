@@ -304,7 +304,7 @@ func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]che
 	ns := i.Plan.On(i.To()).Namespace
 	var claim corev1.PersistentVolumeClaim
 	err := i.On[i.To()].Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &claim)
-	if apierrors.IsNotFound(err) || err == nil && i.Ours(&claim) { // between two clusters it is made before its ordinal leaves
+	if apierrors.IsNotFound(err) || err == nil && i.Ours(&claim) { // made late by a process that was fenced, and taken away before the wave leaves
 		return nil, nil
 	}
 	if err != nil {

@@ -250,6 +250,9 @@ func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if s, err := storage.Detached(ctx, w.Plan, w.On, m); err != nil || s.Standing != plans.After {
 		return s.In(plans.HandingOver).Idly(), err
 	}
+	if s, err := storage.Strange(ctx, w.Plan, w.On, m.To(), m.Ordinals); err != nil || s.Standing != plans.After {
+		return s.In(plans.HandingOver).Idly(), err // it came after the claim: two pods would have one disk (S20)
+	}
 	return w.resize(m, m.To(), set, true, plans.Undo{}), nil
 }
 

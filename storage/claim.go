@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -32,6 +33,9 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	if claim == nil {
+		if s, err := v.strange(ctx, to, vol.Template, vol.Ordinal); err != nil || s.Standing != plans.After {
+			return s.Idly(), err // with nothing made: abort goes back without it
+		}
 		return v.makeClaim(m, vol, v.claim(vol), pv)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
@@ -62,17 +66,28 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 	if phase := pv.Status.Phase; phase != corev1.VolumeAvailable {
 		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s is %s; waiting for the binder to see that it is reserved for claim %s of %s", pv.Name, cmp.Or(phase, "new"), name, v.Plan.On(to))), nil
 	}
-	next, err := ClaimFrom(pv, v.Plan.On(to).Namespace)
+	create, err := v.creation(m, pv)
 	if err != nil {
 		return plans.Stop(reasons.VolumeMarkLost, err.Error()), nil
 	}
+	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, name, pv.Name),
+		plans.Undo{}, func(ctx context.Context) error { return create(ctx) }), nil
+}
+
+// creation returns the creation of the claim that is saved on a volume, on the side that receives the ordinal.
+func (v mover) creation(m plans.StepContext, pv *corev1.PersistentVolume) (func(context.Context, ...client.CreateOption) error, error) {
+	next, err := ClaimFrom(pv, v.Plan.On(m.To()).Namespace)
+	if err != nil {
+		return nil, err
+	}
 	whole, err := savedClaim(pv)
 	if err != nil {
-		return plans.Observation{}, err
+		return nil, err
 	}
 	m.Stamp.Put(next)
-	return plans.Write(fmt.Sprintf("%s: create claim %s for volume %s", to, next.Name, pv.Name),
-		plans.Undo{}, func(ctx context.Context) error { return whole.Create(ctx, v.On[to], next) }), nil
+	return func(ctx context.Context, opts ...client.CreateOption) error {
+		return whole.Create(ctx, v.On[m.To()], next, opts...)
+	}, nil
 }
 
 // inspect distinguishes our claim, or the one that was never deleted, from the claim of another writer.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
@@ -22,8 +20,8 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 
 // Departing returns the look at a wave that is about to leave a side (S17). All conditions that Release,
 // Reserve and Claim will require of the wave's claims and volumes, on both sides, are checked while its pods
-// are still up. After: the Undo has the volumes in a Flight. It writes only if the user has vouched for the
-// write (Assurance).
+// are still up. After: the Undo has the volumes in a Flight. It writes only what the user has vouched for (Assurance),
+// and takes a claim away that was made too early.
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	v := mover{clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
@@ -62,7 +60,7 @@ func (v mover) departing(ctx context.Context, m plans.StepContext, template stri
 	if s, err := v.ours(ctx, m, claim, pv, vol); err != nil || s.Standing != plans.After {
 		return vol, s, err
 	}
-	if s, err := v.inTheWay(ctx, m, vol, claim); err != nil || s.Standing != plans.After {
+	if s, err := v.inTheWay(ctx, m, vol); err != nil || s.Standing != plans.After {
 		return vol, s, err
 	}
 	s, err = v.otherObject(ctx, m, vol, pv)
@@ -108,14 +106,13 @@ func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
 	return saved && err == nil && m.Stamp.Mine(pv)
 }
 
-// inTheWay looks at the object that has the claim's name on the other side. A claim that was prepared must be like the
-// claim that leaves, and no pod may mount it: the pod would hold the disk when the ordinal needs it.
-func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	prepared := ctx
-	if !v.Plan.OneCluster() && !m.Unsure() { // the wave does not leave before its claim was read there (Prepare)
-		prepared = clusters.Unmade(ctx)
+// inTheWay looks at what would take or hold the claim of the side that receives the ordinal: a stranger, whether there is
+// a claim or not, and an object that has the claim's name.
+func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+	if s, err := v.strange(ctx, m.To(), vol.Template, vol.Ordinal); err != nil || s.Standing != plans.After {
+		return s, err
 	}
-	there, err := v.claimOf(prepared, m.To(), vol)
+	there, err := v.claimOf(ctx, m.To(), vol)
 	switch {
 	case err != nil || there == nil:
 		return plans.Done(), err
@@ -124,41 +121,7 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 	case !m.Stamp.Mine(there) || there.Spec.VolumeName != vol.Name:
 		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s has the name of the claim to create, and was not created by this plan; delete it if its data is not needed", there.Name, v.Plan.On(m.To()))), nil
 	}
-	if s, err := v.outgrown(ctx, m, vol, there, claim); err != nil || s.Standing != plans.After {
-		return s, err
-	}
-	pods, err := v.EveryPod(ctx, m.To())
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	if users := Users(pods, there.Name); users != "" {
-		return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), nil
-	}
-	return plans.Done(), nil
-}
-
-// outgrown stops where the claim that leaves got another size or VolumeAttributesClass after a claim was prepared like
-// it. What counts is with what the other one was made: its cluster may keep no classes, and may round sizes up. One that
-// is smaller than the claim that leaves was made before, whatever is saved by now.
-func (v mover) outgrown(ctx context.Context, m plans.StepContext, vol plans.Volume, there, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	made, err := v.saved(ctx, m.To(), vol)
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	got, asked := there.Spec.Resources, claim.Spec.Resources
-	rounded := made != nil && equality.Semantic.DeepEqual(made.Spec.Resources, asked) && got.Requests.Storage().Cmp(*asked.Requests.Storage()) > 0
-	if !rounded && !equality.Semantic.DeepEqual(got, asked) {
-		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s requests %s, and that of %s requests %s by now; delete the first, which no pod needs yet: it is recreated",
-			there.Name, v.Plan.On(m.To()), got.Requests.Storage(), v.Plan.On(m.From), asked.Requests.Storage())), nil
-	}
-	if made == nil {
-		return plans.Done(), nil // otherObject stops there
-	}
-	if was, is := ptr.Deref(made.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Spec.VolumeAttributesClassName, ""); was != is {
-		return plans.Stop(reasons.ClaimResized, fmt.Sprintf("claim %s of %s was made with VolumeAttributesClass %q, and that of %s has VolumeAttributesClass %q by now; delete the first, which no pod needs yet: it is recreated",
-			there.Name, v.Plan.On(m.To()), was, v.Plan.On(m.From), is)), nil
-	}
-	return plans.Done(), nil
+	return v.withdraw(ctx, m, vol, there)
 }
 
 // otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.

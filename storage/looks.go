@@ -25,7 +25,7 @@ func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Lo
 		plans.Vacate:  v.vacate,
 		plans.Release: v.perVolume(v.release),
 		plans.Reserve: v.free(v.perVolume(v.reserve)),
-		plans.Claim:   v.perVolume(v.take),
+		plans.Claim:   v.free(v.perVolume(v.take)),
 		plans.Settle:  v.settle,
 		plans.Share:   v.share,
 		plans.Unshare: v.unshare,

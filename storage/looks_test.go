@@ -326,7 +326,7 @@ func TestReserve(t *testing.T) {
 		{name: "stops while the old claim exists", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old"), claimIn("shop", "old")}, want: plans.Conflict, reason: "exists again"},
 		{name: "stops at an empty claimRef", moment: at(plans.Reserve), world: []client.Object{volume("shop", "old", empty)}, want: plans.Conflict, reason: "empty claimRef"},
 		{name: "stops at a claimRef of a stranger", moment: at(plans.Reserve), world: []client.Object{volume("elsewhere", "x")}, want: plans.Conflict, reason: "is promised to claim elsewhere/data-web-4, expected mall/data-web-4"},
-		{name: "takes the UID of a claim that is gone out", moment: at(plans.Reserve), world: []client.Object{volume("mall", "gone")}, want: plans.Before, reason: "claimRef mall/data-web-4"},
+		{name: "takes the UID of a claim that is gone out", moment: at(plans.Reserve), world: []client.Object{volume("mall", "gone")}, want: plans.Before, reason: "claim mall/data-web-4 can have it"},
 		{name: "is done without a UID", moment: at(plans.Reserve), world: []client.Object{volume("mall", "")}, want: plans.After},
 		{name: "is done with the UID of the claim", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new")}, want: plans.After},
 		{name: "waits for a claim of this side that is still being deleted", moment: at(plans.Reserve), world: []client.Object{volume("mall", "new"), claimIn("mall", "new", deleting)}, want: plans.During, reason: "is being deleted"},

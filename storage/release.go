@@ -55,7 +55,7 @@ func (v mover) release(ctx context.Context, m plans.StepContext, vol plans.Volum
 // deletion.
 func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	if m.Reversed {
-		return plans.Done(), nil
+		return v.sealedAgain(ctx, m, vol)
 	}
 	name := v.claim(vol)
 	if !m.Began && !m.Resumed && m.From == plans.Source { // during an abort, this claim is not needed again
@@ -69,6 +69,22 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	return plans.Done(), nil // whether the binder has seen it or not: its next write to the volume fails if Reserve was faster
+}
+
+// sealedAgain seals the volume object of the side that was only about to take the ordinal, in another cluster. A process
+// that was fenced may still create its claim there, and the ordinal will be up on the other side (S20).
+func (v mover) sealedAgain(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+	if v.Plan.OneCluster() {
+		return plans.Done(), nil
+	}
+	pv, err := v.volumeOf(ctx, m.From, vol.Name)
+	if err != nil || pv == nil || !m.Stamp.Mine(pv) || !v.named(pv.Spec.ClaimRef, m.From, vol) || pv.Spec.ClaimRef.UID != "" {
+		return plans.Done(), err // it cannot be had, or is for others to settle
+	}
+	if why := m.Stamp.Barred(pv); why != "" {
+		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s on the %s %s", pv.Name, m.From, why)), nil
+	}
+	return v.point(m, vol, pv, m.From, vol.Claim), nil
 }
 
 // unsafe returns the reason why nothing about a volume may be changed, or "". The volume is not the promised

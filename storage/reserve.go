@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -15,7 +16,7 @@ import (
 // reserve sets the volume's claimRef to the claim of the side that takes over, BEFORE that claim exists. The
 // binder then binds the claim at once, and at no time could another claim take the volume (S5). In one
 // cluster, a single write changes claimRef from the old claim to the new one. In another cluster, the volume
-// is created with it.
+// is created with it. A wave that is still up there gets its volume sealed instead (Prepare).
 func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	pv, err := v.volumeOf(ctx, to, vol.Name)
@@ -89,6 +90,9 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 		return plans.Wait(reasons.ClaimTerminating, fmt.Sprintf("claim %s of %s is being deleted", claim.Name, v.Plan.On(m.To()))), nil
 	}
 	uid := pv.Spec.ClaimRef.UID
+	if !m.InFlight() && claim == nil { // the ordinal is up on the other side: the volume stays sealed, or is sealed
+		return v.seal(m, vol, pv), nil
+	}
 	if uid == "" || uid == uidOf(claim) {
 		return plans.Done(), nil
 	}
@@ -101,7 +105,16 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if uid == uidOf(claim) {
 		return plans.Done(), nil
 	}
-	return v.point(m, vol, pv), nil
+	return v.point(m, vol, pv, m.To(), ""), nil
+}
+
+// seal promises a volume to a claim that cannot come: to one with the UID of the claim that has the disk, in the other
+// cluster. No claim of the name is bound to it, also none of another writer (S20). In flight, Reserve takes the seal off.
+func (v mover) seal(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) plans.Observation {
+	if pv.Spec.ClaimRef.UID != "" {
+		return plans.Done()
+	}
+	return v.point(m, vol, pv, m.To(), vol.Claim)
 }
 
 // swap points the volume to the new claim once a live read shows that the old claim is gone.
@@ -113,16 +126,28 @@ func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, 
 	if claim != nil {
 		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.Plan.On(m.From), pv.Name)), nil
 	}
-	return v.point(m, vol, pv), nil
+	return v.point(m, vol, pv, m.To(), ""), nil
 }
 
-func (v mover) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) plans.Observation {
+// point promises a volume to the claim of a side.
+func (v mover) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume, side plans.Side, uid types.UID) plans.Observation {
 	next := pv.DeepCopy()
-	ref := RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), "")
+	ref := RefTo(v.Plan.On(side).Namespace, v.claim(vol), uid)
 	next.Spec.ClaimRef = &ref
 	sign(m, vol, next)
-	return plans.Write(fmt.Sprintf("volume %s: claimRef %s/%s -> %s/%s", pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name, ref.Namespace, ref.Name),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], pv, next) })
+	return plans.Write(fmt.Sprintf("volume %s: %s", pv.Name, pointing(pv.Spec.ClaimRef, &ref)),
+		plans.Undo{}, func(ctx context.Context) error { return writes.Change(ctx, v.On[side], pv, next) })
+}
+
+// pointing says what becomes of a claimRef.
+func pointing(was, is *corev1.ObjectReference) string {
+	switch {
+	case is.UID != "":
+		return fmt.Sprintf("no claim can have it, not even %s/%s", is.Namespace, is.Name)
+	case was.Namespace == is.Namespace && was.Name == is.Name:
+		return fmt.Sprintf("claim %s/%s can have it", is.Namespace, is.Name)
+	}
+	return fmt.Sprintf("claimRef %s/%s -> %s/%s", was.Namespace, was.Name, is.Namespace, is.Name)
 }
 
 // sign stamps a volume that is handed over, with the proof that it was free.
@@ -144,7 +169,11 @@ func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if why := v.kept(m, vol, held); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
-	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), ""))
+	uid := vol.Claim
+	if m.InFlight() {
+		uid = ""
+	}
+	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), uid))
 	if err != nil || why != "" {
 		return plans.Stop(reasons.VolumeNotTranslated, why), err
 	}

@@ -156,3 +156,11 @@ func (t Trace) OneDisk() bool {
 	a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]
 	return a == nil || b == nil || sameDisk(a, b)
 }
+
+// Sealed reports whether the volume of a side, in another cluster than the other one, is closed to every claim: its
+// claimRef has the UID of the claim that has the disk on the other side (seal).
+func (t Trace) Sealed(side plans.Side) bool {
+	here, there := t.Volumes[side], t.Volumes[side.Other()]
+	return here != nil && there != nil && here != there && here.Spec.ClaimRef != nil && there.Spec.ClaimRef != nil &&
+		here.Spec.ClaimRef.UID != "" && here.Spec.ClaimRef.UID == there.Spec.ClaimRef.UID
+}

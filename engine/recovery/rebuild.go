@@ -120,7 +120,7 @@ func (b rebuilding) lastOn(wave plans.Slice) plans.Side {
 	ran := len(b.plan.Moved()) == 0
 	for _, t := range b.of(wave) {
 		ref := t.Promise(b.plan, plans.Destination)
-		ran = ran || t.Claims[plans.Destination] != nil || ref != nil && ref.UID != ""
+		ran = ran || t.Claims[plans.Destination] != nil || ref != nil && ref.UID != "" && (b.plan.OneCluster() || !t.Sealed(plans.Destination))
 	}
 	if ran {
 		return plans.Destination

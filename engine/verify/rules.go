@@ -298,9 +298,11 @@ func (c *comparison) bound() {
 }
 
 // spare reports whether a claim is one that the plan may have besides that of the side with the ordinal: between two
-// clusters it is made before its ordinal leaves the other side, and its deletion is not waited for.
+// clusters its deletion is not waited for, and a process that was fenced may have made one late, which is never bound
+// (S20).
 func (c *comparison) spare(claim *corev1.PersistentVolumeClaim) bool {
-	return !c.plan.OneCluster() && (claim.DeletionTimestamp != nil || plans.Stamp{Plan: c.plan.ID}.Mine(claim))
+	late := claim.Status.Phase != corev1.ClaimBound && plans.Stamp{Plan: c.plan.ID}.Mine(claim)
+	return !c.plan.OneCluster() && (claim.DeletionTimestamp != nil || late)
 }
 
 // inFlight reports whether an ordinal may be on neither side, or half way to the other.

@@ -77,7 +77,7 @@ type Journal struct {
 	Passed *plans.Passed `json:"passed,omitempty"`
 	// SkipGates, if not 0, is the number of the last step whose gates the user wants skipped.
 	SkipGates int `json:"skipGates,omitempty"`
-	// Prepared, between two clusters, is the wave whose volumes and claims may have been made before it leaves,
+	// Prepared, between two clusters, is the wave whose volumes may have been made before it leaves,
 	// while the wave before it comes up.
 	Prepared *plans.Slice `json:"prepared,omitempty"`
 	// Outcome is Moved, Split, Finalized or Aborted once the leg is finished; empty before.

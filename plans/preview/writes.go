@@ -282,11 +282,12 @@ func (w writer) release(s plans.Step) []Write {
 }
 
 func (w writer) reserve(s plans.Step) []Write {
-	verb, what := create, "the same disk, reserved for the claim of this side"
-	if w.p.OneCluster() || s.To() == plans.Source {
-		verb, what = patch, "reserved for the claim of this side"
-	}
-	return w.volumes(s.Ordinals, func(c string) []Write { return []Write{w.volumeOf(s.To(), verb, c, what)} })
+	return w.volumes(s.Ordinals, func(c string) (out []Write) {
+		if !w.p.OneCluster() && s.To() == plans.Destination {
+			out = append(out, w.volumeOf(s.To(), create, c, "the same disk, while the wave is still up; no claim can have it yet"))
+		}
+		return append(out, w.volumeOf(s.To(), patch, c, "reserved for the claim of this side"))
+	})
 }
 
 func (w writer) claim(s plans.Step) []Write {

@@ -118,11 +118,17 @@ func ForStranded(p *plans.Plan) Right {
 	return r
 }
 
-// ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, and the
-// classes of claims that start empty. They are not part of Rights: no step depends on them, and a check that may not
-// look warns. Between waves a warning bars nothing, so that an orchestrator needs the quotas.
+// ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the classes
+// of claims that start empty, and the workloads whose pods would have the claims of the set. They are not part of Rights:
+// no step depends on them, and a check that may not look warns. Between waves a warning bars nothing, so that an
+// orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []Right {
-	out := []Right{{Resource: "resourcequotas", Verbs: []string{"list"}}}
+	list := []string{"list"}
+	out := []Right{{Resource: "resourcequotas", Verbs: list}}
+	if len(p.Moved()) > 0 {
+		out = append(out, Right{Group: "batch", Resource: "cronjobs", Verbs: list}, Right{Group: "batch", Resource: "jobs", Verbs: list},
+			Right{Group: "apps", Resource: "deployments", Verbs: list}, Right{Group: "apps", Resource: "statefulsets", Verbs: list}, Right{Group: "apps", Resource: "daemonsets", Verbs: list})
+	}
 	if side == plans.Destination && len(p.Moved()) < len(p.Claims) {
 		classes := Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"list"}, ClusterWide: true} // which is the default one
 		if p.OneCluster() {

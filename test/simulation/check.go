@@ -24,6 +24,7 @@ func (w *world) check() {
 	w.budgetKept()
 	w.dataKept()
 	w.rightVolumes()
+	w.theirsAlone()
 	w.heeded()
 	w.nothingDropped()
 }

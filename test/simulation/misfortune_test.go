@@ -30,6 +30,7 @@ type misfortune struct {
 	most    int              // how many failures happen; 0 for no limit
 	struck  int              // how many have happened
 	word    plans.Assurance  // the word for the next process
+	advised bool             // the last reason names a pod to delete, and the user does so
 }
 
 // strikes reports whether one more failure happens, and notes it in the transcript.
@@ -53,12 +54,13 @@ const (
 	lingering actorOf = "pods that take long to end"
 	slowness  actorOf = "volumes that are slow"
 	outages   actorOf = "outages"
+	visitors  actorOf = "pods that name claims"
 	writing   actorOf = "failing writes"
 	turning   actorOf = "aborts on the way"
 )
 
 func actorsOf() []actorOf {
-	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, writing, turning}
+	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, writing, turning}
 }
 
 // happens may let one failure happen.
@@ -68,7 +70,7 @@ func (m *misfortune) happens() {
 	}
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages}
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors}
 	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
@@ -87,6 +89,8 @@ func (m *misfortune) happens() {
 		if n := 1 + m.rng.IntN(40); m.strikes("cluster %s is away for %d requests", s.name, n) {
 			m.away[s.name] = n
 		}
+	case visitors:
+		m.visits(s)
 	case writing, turning: // of the processes and of the user
 	}
 }
@@ -118,6 +122,20 @@ func (m *misfortune) one(s *store) *corev1.Pod {
 		return nil
 	}
 	return pods[m.rng.IntN(len(pods))]
+}
+
+// visits lets a pod of another workload come that names a claim of the set, or go. It may have to wait for that claim.
+func (m *misfortune) visits(s *store) {
+	for _, side := range plans.Sides() {
+		if m.w.on[side] != s || len(m.w.options.Templates) == 0 || len(m.w.stores) == 1 && m.rng.IntN(2) == 0 {
+			continue
+		}
+		o := m.w.plan.Start + m.rng.Int32N(m.w.plan.Count)
+		if m.strikes("a pod of %s names the claim of ordinal %d", m.w.namespace(side), o) {
+			m.w.stranger(side, o)
+		}
+		return
+	}
 }
 
 // power makes a node fail, or recover.
@@ -156,6 +174,7 @@ func (m *misfortune) vanish(s *store) {
 func (m *misfortune) ceases() {
 	m.strike = false
 	clear(m.away)
+	m.w.dismiss()
 	for _, s := range m.w.stores {
 		for _, node := range all[*corev1.Node](s) {
 			next := clone(node)
@@ -187,9 +206,12 @@ var vouched = regexp.MustCompile(`--node-gone (\S+)`)
 
 // goes runs one process until it ends, or nothing changes any more. It returns the last reason.
 func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string {
+	if m.advised {
+		m.w.dismiss()
+	}
 	r := m.process()
 	e, err := r.takeOver(ctx, direction)
-	m.word = plans.Assurance{}
+	m.word, m.advised = plans.Assurance{}, false
 	if err != nil {
 		return err.Error()
 	}
@@ -217,6 +239,7 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 			if asked := vouched.FindStringSubmatch(reason); asked != nil {
 				m.word.NodeGone = asked[1]
 			}
+			m.advised = strings.Contains(reason, "pod nightly-")
 			return reason
 		}
 	}

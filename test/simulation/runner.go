@@ -315,6 +315,9 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 		w.disrupts(slice, plans.SliceOf(set), side)
 		w.suits(slice, plans.SliceOf(set), side)
 	}
+	if _, claim := o.(*corev1.PersistentVolumeClaim); err == nil && (side != "" || claim && verb == "create") {
+		r.alone(s, o, slice)
+	}
 	if apierrors.IsForbidden(err) && !w.foreign {
 		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
 	}

@@ -70,11 +70,6 @@ func (c served) Create(ctx context.Context, o client.Object, opts ...client.Crea
 		case *coordinationv1.Lease: // it is no object of the plan, and its writes are no steps
 			return c.politely("create", o, func() error { return c.store.Create(ctx, o, opts...) })
 		}
-		var options client.CreateOptions
-		options.ApplyOptions(opts)
-		if len(options.DryRun) > 0 {
-			return c.politely("create", o, func() error { return c.trial().Create(c.by(ctx), o, opts...) })
-		}
 		return c.conn.Create(ctx, o, opts...)
 	})
 }
@@ -114,7 +109,7 @@ func (c served) Delete(ctx context.Context, o client.Object, opts ...client.Dele
 }
 
 // politely sends a write of the Lease, or a dry run.
-func (c served) politely(verb string, o client.Object, send func() error) error {
+func (c *conn) politely(verb string, o client.Object, send func() error) error {
 	if err := c.may(verb, keyOf(o)); err != nil {
 		return err
 	}

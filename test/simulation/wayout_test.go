@@ -499,14 +499,18 @@ func (w *world) abortsWithTheWord(t *testing.T) {
 	cleanEnd(t, w, w.start)
 }
 
-// No ordinal of an abort leaves for a claim that the cluster of the source does not bind, the last one that arrived
-// included (S17).
-func TestNoOrdinalOfAnAbortLeavesForAClaimThatIsNotBound(t *testing.T) {
+// No ordinal of an abort leaves for a volume object that the binder of the source has not seen, the last one that arrived
+// included: somebody has deleted the objects that the source had kept, and they are made again (S17).
+func TestNoOrdinalOfAnAbortLeavesForAVolumeThatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		w := newWorld(threeOrdinals(plans.Reimport)).fork(seed)
 		walk(t, w, plans.Move, nil)
-		w.unbound = w.on[plans.Source].name
+		for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Source]) {
+			must(w.on[plans.Source].Delete(t.Context(), clone(pv)))
+		}
+		w.rest()
+		w.foreign, w.unbound = true, w.on[plans.Source].name
 		got, err := w.process().run(t.Context(), plans.Abort, nil)
 		for o := range int32(3) {
 			if w.pod(plans.Destination, o) == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,10 +105,22 @@ func (j *Judge) mounts(cluster int, pod *corev1.Pod) (found []string) {
 		for k, pv := range j.r.volumes {
 			ref := pv.Spec.ClaimRef
 			its := k.cluster == cluster && ref != nil && ref.Namespace == pod.Namespace && ref.Name == name
-			if want, known := j.disks[name]; its && known && disk(pv) != want {
+			want, known := j.disks[name]
+			switch {
+			case !its || !known:
+			case disk(pv) != want:
 				found = append(found, fmt.Sprintf("S5: pod %s of %s runs on disk %s, and its data is on %s", pod.Name, pod.Namespace, disk(pv), want))
+			case j.upElsewhere(cluster, pod, name):
+				found = append(found, fmt.Sprintf("S20: pod %s of %s runs on the disk of claim %s, whose ordinal is up on the other side", pod.Name, pod.Namespace, name))
 			}
 		}
 	}
 	return found
+}
+
+// upElsewhere reports whether the ordinal of a claim is Ready on the side that a pod is not on.
+func (j *Judge) upElsewhere(cluster int, pod *corev1.Pod, claim string) bool {
+	n, err := strconv.ParseInt(claim[strings.LastIndex(claim, "-")+1:], 10, 32)
+	other := 1 - j.r.sideOf(cluster, pod.Namespace)
+	return err == nil && ready(j.r.pods[other][int32(n)])
 }
