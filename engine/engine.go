@@ -156,7 +156,13 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		plans.Verify:  asks.Look,
 		plans.Retire:  w.Retire,
 	}
-	maps.Copy(looks, storage.Looks(p, through))
+	var e *Engine
+	maps.Copy(looks, storage.Looks(p, through, func() (now time.Time) {
+		if e.Now != nil {
+			now = e.Now()
+		}
+		return now
+	}))
 	way := newWay(p, on)
 	budgets := pdb.Looks(p, through, way.needs(w))
 	w.Tighten = budgets[plans.Tighten]
@@ -165,7 +171,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
-	e := &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
+	e = &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)

@@ -45,6 +45,8 @@ type Pod struct {
 	Node string `json:"node,omitempty"`
 	// NodeUID distinguishes the node from another one of the same name.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// Grace is for how many seconds its containers may run once it is being deleted.
+	Grace int64 `json:"grace,omitempty"`
 	// Stopped is the evidence that its containers have stopped. It is recorded as soon as it is
 	// known: the node that reports it may disappear before its volumes are free.
 	Stopped string `json:"stopped,omitempty"`

@@ -65,6 +65,7 @@ const (
 	SharedClaimResized     ID = "SharedClaimResized"
 	BindingBroken          ID = "BindingBroken"
 	BinderBehind           ID = "BinderBehind"
+	PodEndNotSeen          ID = "PodEndNotSeen"
 	VolumeAttached         ID = "VolumeAttached"
 	VolumeInUse            ID = "VolumeInUse"
 	VolumeTerminating      ID = "VolumeTerminating"

@@ -248,7 +248,7 @@ func TestWhatLeavesIsRecorded(t *testing.T) {
 		t.Fatal(got.Reason, err)
 	}
 	f := got.Undo.Flight
-	if len(f.Pods) != 1 || f.Pods[0] != (plans.Pod{Ordinal: 4, UID: "pod", Node: "n1", NodeUID: "node"}) || len(f.Volumes) != 1 || f.Volumes[0].Name != "pv-4" || f.Volumes[0].Claim != "claim" {
+	if len(f.Pods) != 1 || f.Pods[0] != (plans.Pod{Ordinal: 4, UID: "pod", Node: "n1", NodeUID: "node", Grace: 30}) || len(f.Volumes) != 1 || f.Volumes[0].Name != "pv-4" || f.Volumes[0].Claim != "claim" {
 		t.Errorf("%+v", f)
 	}
 }

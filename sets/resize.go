@@ -163,7 +163,7 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 // leaves records a pod of the wave and its node. A pod that serves is not scaled down while its node could
 // not report its end. A pod that is down already has nothing to lose.
 func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod) (plans.Pod, string, error) {
-	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName}
+	out := plans.Pod{UID: pod.UID, Node: pod.Spec.NodeName, Grace: storage.Grace(pod)}
 	if out.Node == "" {
 		return out, "", nil
 	}

@@ -46,7 +46,7 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 // create there from the one of the other side. there reports which of the two pv is. pv is nil if neither
 // side has the volume; why is the reason why none can be created.
 func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, name string) (pv *corev1.PersistentVolume, there bool, why string, err error) {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	if pv, err = v.volumeOf(ctx, side, name); err != nil || pv != nil {
 		return pv, true, "", err
 	}

@@ -47,12 +47,12 @@ func back(m *plans.StepContext) { m.From = plans.Destination }
 func carry(t *testing.T, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, most int) plans.Observation {
 	t.Helper()
 	for n := 0; ; n++ {
-		s, err := Looks(p, on)[m.Op](t.Context(), m)
+		s, err := Looks(p, on, nil)[m.Op](t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		planstest.Unread(t, on, func(on map[plans.Side]client.Client) (plans.Observation, error) {
-			return Looks(p, on)[m.Op](t.Context(), m)
+			return Looks(p, on, nil)[m.Op](t.Context(), m)
 		})
 		if s.Standing != plans.Before || n == most {
 			return s

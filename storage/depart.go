@@ -23,7 +23,7 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 // are still up. After: the Undo has the volumes in a Flight. It writes only what the user has vouched for (Assurance),
 // and takes a claim away that was made too early.
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if s, err := v.receives(ctx, m); err != nil || s.Standing != plans.After {
 			return s, err

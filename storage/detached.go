@@ -23,7 +23,7 @@ import (
 // name. In two clusters nothing does, so Detached reads it again before the other side can have the volumes
 // (S1).
 func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
-	return mover{clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
+	return mover{Pair: clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
 }
 
 // Attached returns the reason why a wave must not leave yet, and the side in whose cluster that is, or "": a volume of it
@@ -32,7 +32,7 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 // has the pods of the wave, and the nodes that the user has vouched for. What another node has attached since a pod has
 // come from there is detached soon.
 func Attached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (plans.Side, string, error) {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	if m.Reversed {
 		return "", "", nil // it may have left already
 	}
@@ -195,14 +195,12 @@ func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.V
 	if len(volumes) == 0 {
 		return "", nil
 	}
-	for _, vol := range volumes {
-		attaches, err := v.attaches(ctx, m.From, vol)
-		if err != nil {
-			return "", err
-		}
-		if !attaches {
-			return fmt.Sprintf("; volume %s is of a kind that is never attached, so the end of its pod is the proof", vol.Name), nil
-		}
+	vol, err := v.never(ctx, m.From, volumes)
+	if err != nil {
+		return "", err
+	}
+	if vol != "" {
+		return fmt.Sprintf("; volume %s is of a kind that is never attached, so the end of its pod is the proof", vol), nil
 	}
 	return ", none of its volumes is in use there, and no VolumeAttachment names one", nil
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,12 +15,16 @@ import (
 )
 
 // mover executes the storage steps of one plan. Its clients read live.
-type mover struct{ clusters.Pair }
+type mover struct {
+	clusters.Pair
+	ends *ends
+}
 
 // Looks returns the looks of this package for one plan. The clients must read from the API server, never from
-// a cache: every gate here decides on what it reads.
-func Looks(p *plans.Plan, on map[plans.Side]client.Client) map[plans.Op]plans.Look {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+// a cache: every gate here decides on what it reads. now is the clock of this process; without one, a grace period that
+// must be over never is.
+func Looks(p *plans.Plan, on map[plans.Side]client.Client, now func() time.Time) map[plans.Op]plans.Look {
+	v := mover{clusters.Pair{Plan: p, On: on}, &ends{now: now}}
 	return map[plans.Op]plans.Look{
 		plans.Protect: v.protect,
 		plans.Vacate:  v.vacate,
@@ -92,7 +97,7 @@ func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
 // Volumes lists the volumes that the moved claims of an ordinal are bound to. reason is set if they cannot be
 // determined.
 func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	for _, c := range p.Moved() {
 		claim, pv, reason, err := v.bound(ctx, side, c.Template, ordinal)
 		if err != nil || reason != "" {

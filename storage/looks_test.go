@@ -152,7 +152,9 @@ type row struct {
 
 func check(t *testing.T, rows []row) {
 	t.Helper()
-	checkLook(t, rows, func(p *plans.Plan, on map[plans.Side]client.Client, op plans.Op) plans.Look { return Looks(p, on)[op] })
+	checkLook(t, rows, func(p *plans.Plan, on map[plans.Side]client.Client, op plans.Op) plans.Look {
+		return Looks(p, on, nil)[op]
+	})
 }
 
 func checkLook(t *testing.T, rows []row, look func(*plans.Plan, map[plans.Side]client.Client, plans.Op) plans.Look) {
@@ -358,7 +360,7 @@ func TestReserveKeepsTheUIDOfAClaimThatCameMeanwhile(t *testing.T) {
 	reads.Clear()
 	on := reads.Clients(p, clusters.Clusters{plans.Source: api, plans.Destination: api})
 	m := at(plans.Reserve)
-	if s, err := Looks(p, on)[m.Op](t.Context(), m); err != nil || s.Standing != plans.After || absent {
+	if s, err := Looks(p, on, nil)[m.Op](t.Context(), m); err != nil || s.Standing != plans.After || absent {
 		t.Errorf("%s (%s), %v, expected %s", s.Standing, s.Reason, err, plans.After)
 	}
 }
@@ -400,7 +402,7 @@ func TestClaim(t *testing.T) {
 func TestAWritePreparedAgainstAnOlderVolumeIsTurnedAway(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(volume("shop", "old")).Build()
 	on := map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}
-	s, err := Looks(rebind(), on)[plans.Reserve](t.Context(), at(plans.Reserve))
+	s, err := Looks(rebind(), on, nil)[plans.Reserve](t.Context(), at(plans.Reserve))
 	if err != nil || s.Standing != plans.Before {
 		t.Fatalf("%s, %v", s.Standing, err)
 	}
@@ -434,7 +436,7 @@ func TestTheUsersOfAnUnprotectedClaimAreReadLive(t *testing.T) {
 			},
 		}).WithObjects(pod("backup", "b", "data-web-4")).Build()
 		claim := claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{finalizer} })
-		v := mover{clusters.Pair{Plan: rebind(), On: clusters.Clusters{plans.Source: c}}}
+		v := mover{Pair: clusters.Pair{Plan: rebind(), On: clusters.Clusters{plans.Source: c}}}
 		if users, err := v.users(t.Context(), plans.Source, claim); err != nil || users != "backup" {
 			t.Errorf("with %s: users %q, %v", finalizer, users, err)
 		}

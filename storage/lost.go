@@ -18,7 +18,7 @@ import (
 // checks that node. If nothing names a node, the kubelet of every node of the cluster must be trustworthy,
 // and no node may use the volumes. why is the reason why the end of its containers cannot be proven.
 func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32, volumes []plans.Volume) (out plans.Pod, why string, err error) {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	out.Ordinal = ordinal
 	pod, err := v.Pod(ctx, side, ordinal)
 	if err != nil {

@@ -146,7 +146,7 @@ func (p *page) walk(c plans.Direction) {
 	if c == plans.Finalize {
 		leg.Lowest = leg.End
 	}
-	looks := Looks(p.plan, p.on)
+	looks := Looks(p.plan, p.on, nil)
 	var flight *plans.Flight
 	for step, more := p.plan.Step(leg, p.seq); more; step, more = p.plan.Step(leg, p.seq) {
 		p.seq++

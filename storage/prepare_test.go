@@ -275,7 +275,7 @@ func replace(t *testing.T, on client.Client, o client.Object, status func()) {
 // claimOn returns the claim of ordinal 4 on a side, or nil.
 func claimOn(t *testing.T, p *plans.Plan, on client.Client, side plans.Side) *corev1.PersistentVolumeClaim {
 	t.Helper()
-	c, err := mover{clusters.Pair{Plan: p, On: clusters.Clusters{side: on}}}.Claim(t.Context(), side, "data-web-4")
+	c, err := mover{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{side: on}}}.Claim(t.Context(), side, "data-web-4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestAnOrdinalLeavesPastANodeThatTheUserVouchesFor(t *testing.T) {
 			continue
 		}
 		m = at(plans.Vacate, func(m *plans.StepContext) { m.Flight = &flight })
-		if s, err := Looks(apart(), on)[plans.Vacate](t.Context(), m); err != nil || s.Standing != c.vacates || !strings.Contains(s.Reason, c.seen) {
+		if s, err := Looks(apart(), on, nil)[plans.Vacate](t.Context(), m); err != nil || s.Standing != c.vacates || !strings.Contains(s.Reason, c.seen) {
 			t.Errorf("%s: %s (%s), %v, expected %s (%s)", name, s.Standing, s.Reason, err, c.vacates, c.seen)
 		}
 	}
@@ -433,7 +433,7 @@ func TestAWordIsBelievedOfTheClusterThatItWasAskedOf(t *testing.T) {
 			plans.Source: fake.NewClientBuilder().WithObjects(c.here...).Build(), plans.Destination: fake.NewClientBuilder().WithObjects(c.there...).Build(),
 		}
 		m := at(plans.Vacate, c.wave...)
-		s, err := Looks(apart(), on)[plans.Vacate](t.Context(), m)
+		s, err := Looks(apart(), on, nil)[plans.Vacate](t.Context(), m)
 		if err != nil || s.Standing != c.want {
 			t.Errorf("%s: %s (%s), %v, expected %s", name, s.Standing, s.Reason, err, c.want)
 		}

@@ -174,7 +174,7 @@ func TestAKeptListHasThePodsThatMountASharedClaim(t *testing.T) {
 		}
 		p, kept := sharing(), clusters.NewRecent()
 		kept.Keep(func() time.Time { return time.Unix(1e9, 0) }, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
-		s, err := Looks(p, kept.Clients(p, on))[plans.Unshare](t.Context(), at(plans.Unshare))
+		s, err := Looks(p, kept.Clients(p, on), nil)[plans.Unshare](t.Context(), at(plans.Unshare))
 		if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
 			t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)
 		}

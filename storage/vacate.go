@@ -104,15 +104,18 @@ func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flig
 		}
 		return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s was recreated after it left the set's range, and not by the set; find out what created it and delete it", pod.Name, v.Plan.On(m.From))), nil
 	}
+	if pod.DeletionTimestamp != nil {
+		v.ends.lasted(pod.UID)
+	}
 	flight.Put(v.noted(pod, known))
 	return v.leaving(m, pod), nil
 }
 
 // noted returns the record of an existing pod, based on the record of its ordinal's last known pod.
 func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
-	next := plans.Pod{Ordinal: known.Ordinal, UID: pod.UID, Node: pod.Spec.NodeName}
+	next := plans.Pod{Ordinal: known.Ordinal, UID: pod.UID, Node: pod.Spec.NodeName, Grace: Grace(pod)}
 	if pod.UID == known.UID && pod.Spec.NodeName == known.Node {
-		next = known
+		next, next.Grace = known, max(known.Grace, next.Grace)
 	}
 	if next.Stopped == "" && ended(pod) {
 		next.Stopped = fmt.Sprintf("the kubelet of node %s reported the end of its containers", pod.Spec.NodeName)
@@ -144,7 +147,7 @@ func ended(pod *corev1.Pod) bool {
 
 // stopped accepts an absent pod as proof only if its node exists and is Ready, or if the user or an
 // administrator has declared the node dead: a pod object that was deleted by force proves nothing about its
-// containers.
+// containers. Where only their end would show that a volume is free, its grace period must be over, too.
 func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
 	name := v.Plan.Pod(pod.Ordinal)
 	switch {
@@ -164,7 +167,13 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 		if s := unused(node, flight.Of(pod.Ordinal)); s.Standing != plans.After {
 			return s, nil
 		}
-		pod.Stopped = fmt.Sprintf("node %s is Ready", node.Name)
+		over := plans.Observation{Reason: ", and its containers have ended, as the user has confirmed (--node-gone)"}
+		if !vouched {
+			if over, err = v.outlived(ctx, m, flight, pod); err != nil || over.Standing != plans.After {
+				return over, err
+			}
+		}
+		pod.Stopped = fmt.Sprintf("node %s is Ready%s", node.Name, over.Reason)
 	case vouched:
 		pod.Stopped = fmt.Sprintf("node %s is permanently gone, as the user has confirmed (--node-gone)", pod.Node)
 	case node == nil || pod.NodeUID != "" && node.UID != pod.NodeUID:

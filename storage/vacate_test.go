@@ -1,15 +1,19 @@
 package storage
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // pods gives the flight another pod.
@@ -52,7 +56,9 @@ func TestWhatIsBelievedOfAPodsEnd(t *testing.T) {
 		{name: "a person who knows of a node that is silent, whatever it has said last", moment: at(plans.Vacate, pods(seen, "n1")), world: []client.Object{silent, attachment()}, want: plans.After},
 		{name: "not an attachment of another volume", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), another, inline}, want: plans.After},
 		{name: "a person who knows of that", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), failed}, want: plans.After},
-		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
+		{name: "no more than was looked at", moment: at(plans.Vacate), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.During, reason: "the kubelet of node n1 was not seen to report the end of its containers"},
+		{name: "no more than the kubelet has reported", moment: at(plans.Vacate, pods(seen)), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "never attached, so the end of its pod is the proof"},
+		{name: "a person who knows that they have ended", moment: at(plans.Vacate, pods(plans.Pod{Node: "n1"}, "n1")), world: []client.Object{node(corev1.ConditionTrue), unattached}, want: plans.After, reason: "node n1 is Ready, and its containers have ended, as the user has confirmed (--node-gone)"},
 	})
 }
 
@@ -78,7 +84,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 		"one has ended, and is about to start again": {dying(corev1.PodRunning, true), ""},
 		"nothing is known of one container":          {dying(corev1.PodFailed, true, corev1.Container{Name: "helper"}), ""},
 	} {
-		if got := (mover{clusters.Pair{Plan: rebind()}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
+		if got := (mover{Pair: clusters.Pair{Plan: rebind()}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
 			t.Errorf("%s: %q, expected %q", name, got.Stopped, c.want)
 		}
 	}
@@ -87,8 +93,68 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 // The set's controller may recreate the pod before it sees the new range. The end of that pod must then be
 // proven.
 func TestAPodThatTheSetMadeAgainIsTheOneThatHasToEnd(t *testing.T) {
-	got := (mover{clusters.Pair{Plan: rebind()}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
-	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2"}); got != want {
+	got := (mover{Pair: clusters.Pair{Plan: rebind()}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
+	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2", Grace: 30}); got != want {
 		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
+
+// The object of a pod that is deleted by force goes at once, and its containers may run for as long as their grace period
+// lasts. Nothing else shows their end where the volume is never attached (S1).
+func TestAVolumeThatIsNeverAttachedIsFreeWhenTheGracePeriodIsOver(t *testing.T) {
+	never := false
+	unattached := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &never}}
+	terminating := pod("web-4", "pod-uid")
+	terminating.Spec.NodeName, terminating.Finalizers = "n1", []string{"test"}
+	terminating.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
+	seconds := func(s int64) *int64 { return &s }
+	terminating.Spec.TerminationGracePeriodSeconds = seconds(60)
+	asked := terminating.DeepCopy()
+	asked.DeletionGracePeriodSeconds = seconds(90)
+	for name, c := range map[string]struct {
+		known plans.Pod
+		pod   *corev1.Pod // as long as it is there
+		grace time.Duration
+	}{
+		"it was seen to terminate":             {plans.Pod{Node: "n1", Grace: 60}, terminating, time.Minute},
+		"someone asked for more":               {plans.Pod{Node: "n1", Grace: 60}, asked, 90 * time.Second},
+		"it was gone when this process looked": {plans.Pod{Node: "n1", Grace: 60}, nil, time.Minute},
+		"an earlier release has recorded it":   {plans.Pod{Node: "n1"}, nil, 30 * time.Second},
+	} {
+		now := time.Unix(1000, 0)
+		objects := []client.Object{node(corev1.ConditionTrue), unattached}
+		if c.pod != nil {
+			objects = append(objects, c.pod)
+		}
+		server := fake.NewClientBuilder().WithObjects(objects...).Build()
+		on := clusters.Clusters{plans.Source: server, plans.Destination: server}
+		look := Looks(rebind(), on, func() time.Time { return now })[plans.Vacate]
+		m := at(plans.Vacate, pods(c.known))
+		left := c.grace
+		if c.pod != nil { // the clock begins when the pod is seen to terminate
+			s, err := look(t.Context(), m)
+			if err != nil || s.Standing != plans.During || s.ID != reasons.PodTerminating {
+				t.Fatalf("%s: %+v, %v", name, s, err)
+			}
+			m.Flight = s.Undo.Flight
+			next := c.pod.DeepCopy()
+			next.Finalizers = nil
+			if err := server.Update(t.Context(), next); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(20 * time.Second)
+			left -= 20 * time.Second
+		}
+		for _, wait := range []time.Duration{left, time.Second} {
+			s, err := look(t.Context(), m)
+			if err != nil || s.Standing != plans.During || s.ID != reasons.PodEndNotSeen || s.Again != wait || !strings.Contains(s.Reason, "volume pv-1 is of a kind that is never attached") || !strings.Contains(s.Reason, c.grace.String()+", is over") {
+				t.Errorf("%s: waits %s, expected %s: %+v, %v", name, s.Again, wait, s, err)
+			}
+			now = now.Add(wait - time.Second)
+		}
+		now = now.Add(time.Second)
+		if s, err := look(t.Context(), m); err != nil || s.Standing != plans.After || !strings.Contains(s.Reason, "node n1 is Ready, and the grace period of its pod, "+c.grace.String()+", is over") {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
 	}
 }

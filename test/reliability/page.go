@@ -140,7 +140,8 @@ const limits = `
 - Failures of other origin may take more ordinals down than d: a node that fails takes its pods with it. Nothing
   is begun then, but what is down is down.
 - A pod that was deleted by force may still run. S1 holds if its node is Ready, or is known to be gone for good:
-  by the taint out-of-service, or by the word of the user.
+  by the taint out-of-service, or by the word of the user. Where its volume is never attached, S1 rests on the
+  kubelet ending its containers within their grace period, which is waited for.
 - Storage that lets two nodes write to one disk has to fence one of them itself.
 - Quorum is the application's: this program waits for readiness, availability and the gates of the plan.
 - The simulation models the fields that a move depends on, and does not claim to be Kubernetes. The control

@@ -87,6 +87,9 @@ func (w *world) kubelet(s *store) bool {
 		case pod.DeletionTimestamp != nil && left > 0:
 			w.lingers[pod.UID]--
 			return true
+		case pod.DeletionTimestamp != nil && w.options.Unattached && pod.Status.Phase != corev1.PodSucceeded:
+			s.put(reported(pod))
+			return true
 		case pod.DeletionTimestamp != nil:
 			s.remove(keyOf(pod))
 			return true
@@ -108,6 +111,16 @@ func (w *world) kubelet(s *store) bool {
 		return true
 	}
 	return false
+}
+
+// reported returns a pod whose kubelet has reported the end of its containers.
+func reported(pod *corev1.Pod) *corev1.Pod {
+	next := clone(pod)
+	next.Status.Phase, next.Status.Conditions = corev1.PodSucceeded, nil
+	for _, c := range pod.Spec.Containers {
+		next.Status.ContainerStatuses = append(next.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}})
+	}
+	return next
 }
 
 func (w *world) mounted(s *store, pod *corev1.Pod, node *corev1.Node) bool {

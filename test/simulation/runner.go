@@ -57,6 +57,8 @@ type process struct {
 	turns bool
 	// word is what the user vouches for with the command of this process.
 	word plans.Assurance
+	// clock, if set, is the clock of this process.
+	clock func() time.Time
 	// pause lets other processes act before a call proceeds; false ends the process.
 	pause func() bool
 	// at returns the fault of the n-th write of the world; nil means none. now is the object that is being
@@ -108,7 +110,7 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 		on = on.Gone()
 	}
 	e := engine.New(p, home, on)
-	e.Assurance, e.Apart = r.word, r.w.options.Apart
+	e.Assurance, e.Apart, e.Now = r.word, r.w.options.Apart, r.clock
 	if node := r.word.NodeGone; node != "" {
 		r.w.vouched = append(slices.Clone(r.w.vouched), node)
 	}

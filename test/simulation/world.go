@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -48,6 +49,7 @@ type options struct {
 	Shared     bool     // the pod template names a claim that all ordinals mount
 	Spread     bool     // each pod has a node of its own
 	Apart      bool     // the budgets are open between two waves, always
+	Unattached bool     // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
 func threeOrdinals(mode plans.Mode) options {
@@ -237,6 +239,12 @@ func (w *world) furnish() {
 	}
 	if w.options.Shared {
 		w.furnishMedia()
+	}
+	for _, s := range w.stores {
+		if w.options.Unattached {
+			never := false
+			must(s.Create(ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "sim"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &never}}))
+		}
 	}
 	must(source.Create(ctx, w.set(blue, w.options.Start, w.options.Ordinals)))
 	if w.options.Budget != nil {
