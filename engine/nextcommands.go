@@ -29,11 +29,11 @@ func (v *View) next(p *plans.Plan, j *journal.Journal, work bool, command func(v
 	case j.Outcome == plans.Moved:
 		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back", []NextCommand{typed("finalize", "cleans up the source"), back}
 	case j.Leg.Direction == plans.Abort && j.Parted(p) == "":
-		return command("abort") + " continues to roll back; " + command("apply") + " turns the plan to the destination again",
-			[]NextCommand{typed("abort", "continues to roll back"), typed("apply", "turns the plan to the destination again")}
+		return command("resume") + " continues to roll back; " + command("apply") + " turns the plan to the destination again",
+			[]NextCommand{typed("resume", "continues to roll back"), typed("apply", "turns the plan to the destination again")}
 	case j.Leg.Direction == plans.Finalize && j.Parted(p) == "":
-		return command("finalize") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
-			[]NextCommand{typed("finalize", "continues to clean up the source"), back}
+		return command("resume") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
+			[]NextCommand{typed("resume", "continues to clean up the source"), back}
 	case j.Leg.Direction == plans.Abort:
 		return command("resume"), []NextCommand{typed("resume", "continues to roll back")}
 	case j.Leg.Direction == plans.Finalize:

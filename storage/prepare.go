@@ -77,7 +77,7 @@ func (v mover) sealed(ctx context.Context, m plans.StepContext, vol plans.Volume
 // Admitted tries to create the claims of a wave that is prepared, on the side that will receive it, and returns why the
 // API server would refuse one. Nothing is stored (dry run).
 func Admitted(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) error {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	for o := range m.Ordinals.All() {
 		for _, c := range p.Moved() {
 			claim, err := v.Claim(ctx, m.From, p.ClaimName(c.Template, o))

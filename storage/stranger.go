@@ -22,7 +22,7 @@ import (
 
 // Strange waits while a side has a stranger for a wave. Before the wave leaves, the wait is with everything up.
 func Strange(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, wave plans.Slice) (plans.Observation, error) {
-	v := mover{clusters.Pair{Plan: p, On: on}}
+	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
 	for o := range wave.All() {
 		for _, c := range p.Moved() {
 			if s, err := v.strange(ctx, side, c.Template, o); err != nil || s.Standing != plans.After {
