@@ -101,8 +101,8 @@ func (w Steps) Needs(ctx context.Context) (Needs, error) {
 			return nil, err
 		}
 		n := Need{Exposed: PlacedOn(pods, nodes)}
-		for o := range plans.SliceOf(set).All() {
-			if name := w.Plan.Pod(o); Ready(pods[name]) != "" {
+		for o := range w.Plan.Ordinals().All() { // a person may have mistyped the set's own range
+			if name := w.Plan.Pod(o); plans.SliceOf(set).Has(o) && Ready(pods[name]) != "" {
 				n.Down = name
 			}
 		}

@@ -446,3 +446,22 @@ func TestNeedsAreReadWhole(t *testing.T) {
 		return plans.Observation{Reason: needs.On(plans.Source)}, err
 	})
 }
+
+// A set that a person has scaled to far more ordinals than the plan has, as a typo does, has no more needs than those of
+// the plan: they are counted all the time, and two thousand million names end the process.
+func TestARangeThatIsMistypedIsNotCounted(t *testing.T) {
+	for _, replicas := range []int32{20, 2_000_000_000} {
+		s := at(plans.Shrink, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		s.source.Spec.Replicas = &replicas
+		w := s.steps()
+		needs, err := w.Needs(t.Context())
+		why, err2 := Unavailable(t.Context(), w.Pair, plans.Source, s.source)
+		if err != nil || err2 != nil || needs[plans.Source].Down != "" || why != "" {
+			t.Fatalf("%d replicas: %+v, %v, %q, %v", replicas, needs[plans.Source], err, why, err2)
+		}
+		s.pods["shop/web-3"].Status.Conditions = nil
+		if needs, err = s.steps().Needs(t.Context()); err != nil || needs[plans.Source].Down != "web-3" {
+			t.Errorf("%d replicas: %+v, %v", replicas, needs[plans.Source], err)
+		}
+	}
+}

@@ -30,7 +30,10 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 	}
 	var t tally
 	slice, up := plans.SliceOf(set), int32(0)
-	for o := range slice.All() {
+	for o := range w.Plan.Ordinals().All() { // a person may have mistyped the set's own range
+		if !slice.Has(o) {
+			continue
+		}
 		why := Ready(pods[w.Plan.Pod(o)])
 		if why == "" {
 			up++
