@@ -50,7 +50,7 @@ func FoundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("%s: the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md)", set)
+		return nil, fmt.Errorf("%s: the cluster does not know StatefulSetSlices: install the kind and the slice controller first (docs/slicecontroller.md): %w", set, err)
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
 	}

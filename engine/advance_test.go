@@ -568,38 +568,79 @@ func TestTheEndOfAClusterIsVouchedForByItsName(t *testing.T) {
 	}
 }
 
-// A refusal that may pass by itself is tried again for a minute, and not for ever. One that cannot pass blocks the
-// plan at once (L3).
+// A refusal that may pass by itself is waited for as long as anything else, and then blocks the plan with nothing in
+// flight. With an ordinal in flight it never does. What an API server has decided does so at once (L3).
 func TestARefusalBlocksThePlanWhenItCannotPassAnyMore(t *testing.T) {
 	resource := schema.GroupResource{Resource: "persistentvolumeclaims"}
-	forbidden, invalid := apierrors.NewForbidden(resource, "data-web-2", errors.New("no")), apierrors.NewBadRequest("no such field")
+	said := func(words string) error { return apierrors.NewForbidden(resource, "data-web-2", errors.New(words)) }
+	forbidden, invalid, full := said(`User "mover" cannot get resource "persistentvolumeclaims"`), apierrors.NewBadRequest("no such field"), said("exceeded quota: all")
 	for name, c := range map[string]struct {
+		op          plans.Op
 		err         error
 		until       time.Duration // the refusal passes then; 0 for never
 		after, most time.Duration
 		blocked     bool
 	}{
-		"it is allowed after half a minute": {forbidden, 30 * time.Second, 30 * time.Second, time.Minute, false},
-		"it is never allowed":               {forbidden, 0, time.Minute, 2 * time.Minute, true},
-		"it is wrong":                       {invalid, 0, 0, 10 * time.Second, true},
+		"it is allowed after nine minutes":          {plans.Relax, forbidden, 9 * time.Minute, 9 * time.Minute, 10 * time.Minute, false},
+		"it is never allowed":                       {plans.Relax, forbidden, 0, 10 * time.Minute, 11 * time.Minute, true},
+		"it is allowed to a wave after an hour":     {plans.Reserve, forbidden, time.Hour, time.Hour, time.Hour + time.Minute, false},
+		"it is wrong":                               {plans.Reserve, invalid, 0, 0, 10 * time.Second, true},
+		"there is no room for longer than a minute": {plans.Reserve, full, 0, time.Minute, 2 * time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now() //nolint:forbidigo // that of the bubble
-				e, _ := scripted(t, plans.Reserve, func(context.Context, plans.StepContext) (plans.Observation, error) {
+				e, _ := scripted(t, c.op, func(context.Context, plans.StepContext) (plans.Observation, error) {
 					if c.until == 0 || time.Since(began) < c.until {
 						return plans.Observation{}, fmt.Errorf("reading claim data-web-2: %w", c.err)
 					}
 					return plans.Stop(reasons.OrdinalsChanged, "it was allowed"), nil
 				})
-				last, _ := runs(t, e, 10*time.Minute)
+				overdue := 0
+				e.Now = time.Now //nolint:forbidigo // that of the bubble
+				e.way.look = see(plans.Done())
+				last, err := e.Run(t.Context(), Options{Wake: clusters.NewChangeSignal(), StepTimeout: 10 * time.Minute, Report: func(p Progress, _ error) {
+					if p.Overdue && p.ID == reasons.RequestRefusedByAPI {
+						overdue++
+					}
+				}})
 				took := time.Since(began)
-				if want := map[bool]reasons.ID{true: reasons.RequestRefusedByAPI, false: reasons.OrdinalsChanged}[c.blocked]; last.Kind != Blocked || last.ID != want || took < c.after || took > c.most {
+				if want := map[bool]reasons.ID{true: reasons.RequestRefusedByAPI, false: reasons.OrdinalsChanged}[c.blocked]; err != nil || last.Kind != Blocked || last.ID != want || took < c.after || took > c.most {
 					t.Errorf("after %s: %+v, expected %s", took, last, want)
+				}
+				if want := map[bool]int{true: 1}[c.until == time.Hour]; overdue != want {
+					t.Errorf("reported as overdue %d times, expected %d", overdue, want)
 				}
 			})
 		})
 	}
+}
+
+// A login that is not accepted any more is told in the journal after the first refusal, and forgotten when it is accepted.
+func TestALoginThatIsNotAcceptedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expired, asked := true, 0
+		e, _ := scripted(t, plans.Relax, func(context.Context, plans.StepContext) (plans.Observation, error) {
+			if asked++; expired {
+				return plans.Observation{}, apierrors.NewUnauthorized("the login of context west is not accepted")
+			}
+			return plans.Stop(reasons.OrdinalsChanged, "it was accepted"), nil
+		})
+		e.Now = time.Now //nolint:forbidigo // that of the bubble
+		e.way.look = see(plans.Done())
+		go func() {
+			<-time.After(time.Second)
+			if id, why := stored(t, e).Shown("me"); id != reasons.CredentialsExpired || !strings.Contains(why, "context west") {
+				t.Errorf("%s: %q", id, why)
+			}
+			<-time.After(time.Hour) // it is in flight, or credentials are renewed
+			expired = false
+		}()
+		last, err := e.Run(t.Context(), Options{Wake: clusters.NewChangeSignal(), StepTimeout: 10 * time.Minute, Renewed: true, Report: func(Progress, error) {}})
+		if err != nil || last.ID != reasons.OrdinalsChanged || asked < 100 || stored(t, e).Waiting != "" {
+			t.Errorf("%+v, %v, asked %d times: %q", last, err, asked, stored(t, e).Waiting)
+		}
+	})
 }
 
 // Users read the name of a step: the pods and the operation, or the operation alone if it is one of the whole plan.

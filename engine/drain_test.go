@@ -24,6 +24,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
 )
@@ -210,6 +211,38 @@ func TestTheNextOrdinalWaitsForEitherSideInTurn(t *testing.T) {
 		turns := strings.Count(strings.Join(told, "\n"), "are let through, and after them those of")
 		if waited < 2*drainIdleTimeout || waited > 2*drainIdleTimeout+6*minRecheck || turns != 2 || *here.Spec.MinAvailable != two || *there.Spec.MaxUnavailable != one {
 			t.Errorf("it waited %s, for %d sides (%v, %v):\n%s", waited, turns, here.Spec, there.Spec, strings.Join(told, "\n"))
+		}
+	})
+}
+
+// While a drain goes first, whoever looks at the plan from elsewhere sees why the next ordinal waits. Afterwards nobody does,
+// and nobody does either when the process has gone.
+func TestADrainThatGoesFirstIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, relax := atWork(t, 1, map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "a"})
+		atRest(t, e, relax)
+		shown := 0
+		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}}}
+		go func() {
+			<-time.After(drainIdleTimeout / 2)
+			for holder, want := range map[string]reasons.ID{"me": reasons.DrainFirst, "": ""} {
+				if id, why := stored(t, e).Shown(holder); id != want || (why != "") != (want != "") {
+					t.Errorf("while it waits, with the process %q: %s, %q", holder, id, why)
+				}
+				shown++
+			}
+		}()
+		r.yield(t.Context(), relax)
+		if shown != 2 || e.telling {
+			t.Errorf("looked at %d times; it still tells: %t", shown, e.telling)
+		}
+		if e.journal == nil {
+			if err := e.recall(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e.told(); e.journal.Waiting != "" {
+			t.Errorf("afterwards: %q", e.journal.Waiting)
 		}
 	})
 }

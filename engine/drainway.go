@@ -207,7 +207,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 		return
 	}
 	r.way.from, r.way.leave = next.From, next.Ordinals
-	defer func() { r.way.leave = plans.Slice{} }()
+	defer func() { r.way.leave, r.telling = plans.Slice{}, false }()
 	patience := time.NewTimer(drainIdleTimeout)
 	defer patience.Stop()
 	last, passed := "", false
@@ -219,7 +219,9 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 		if why != last {
 			patience.Reset(drainIdleTimeout)
 			last = why
-			r.report(Progress{Kind: Waiting, Step: done, ID: reasons.DrainFirst, Reason: fmt.Sprintf("%s; the next ordinal waits up to %s", why, drainIdleTimeout)})
+			waits := fmt.Sprintf("%s; the next ordinal waits up to %s", why, drainIdleTimeout)
+			r.report(Progress{Kind: Waiting, Step: done, ID: reasons.DrainFirst, Reason: waits})
+			r.tells(ctx, reasons.DrainFirst, waits)
 		}
 		if !r.waitForChange(ctx, patience.C) {
 			continue

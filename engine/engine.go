@@ -131,6 +131,9 @@ type Engine struct {
 	ready   map[int]plans.Observation
 	besides *Progress
 
+	// telling reports that the journal says what this process waits for now (tells).
+	telling bool
+
 	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
 	checks   wavecheck.Checks
@@ -213,6 +216,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Blocked, Overtaken: true, ID: reasons.TakenOver, Reason: fmt.Sprintf("another process has taken plan %s over (epoch %d, this one has %d); this one has stopped", e.plan.Name, j.Epoch, e.epoch)}, nil
 	}
 	j.Touched = nil // this process has fenced these ordinals
+	e.told()
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
 	if more {

@@ -100,10 +100,7 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 		r.ease(ctx)
 		return r.Block(ctx, p.Step, p.ID, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` rolls back)", p.Reason, r.timeout()))
 	}
-	r.journal.OverdueID, r.journal.Overdue = p.ID, fmt.Sprintf("%s (for more than %s)", p.Reason, r.timeout())
-	told := p
-	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; the plan continues as soon as the wait ends; if the wait cannot end, `abort` rolls back (first stop any command that executes the plan)"
-	err := r.save(ctx)
+	told, err := r.overdue(ctx, p, r.timeout())
 	if r.journal == nil { // the journal is read again, and late is tried again
 		return p, writes.IgnoreAnswers(err)
 	}
@@ -112,6 +109,15 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	told.Again, told.Left = 0, r.last.Left
 	r.Report(told, nil)
 	return p, nil
+}
+
+// overdue records in the journal what a wave in flight waits for, and returns what is reported about it. Without a
+// journal afterwards nothing was recorded.
+func (r *run) overdue(ctx context.Context, p Progress, since time.Duration) (Progress, error) {
+	r.journal.OverdueID, r.journal.Overdue = p.ID, fmt.Sprintf("%s (for more than %s)", p.Reason, since)
+	told := p
+	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; the plan continues as soon as the wait ends; if the wait cannot end, `abort` rolls back (first stop any command that executes the plan)"
+	return told, r.save(ctx)
 }
 
 // inFlight reports whether ordinals may be on neither side before the step is finished.

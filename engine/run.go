@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/engine/refusals"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
@@ -95,7 +95,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 
 // next handles the result of one pass.
 func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
-	r.refusals, r.backoff = refusals.Counter{}, nil
+	r.refusals, r.backoff, r.belated, r.telling = refusals.Counter{}, nil, false, false
 	r.report(p)
 	r.flies(r.journal)
 	switch p.Kind {
@@ -136,9 +136,11 @@ type run struct {
 	// them failed, or because an earlier process left them so.
 	tight    bool
 	refusals refusals.Counter
-	backoff  *wait.Backoff
-	sent     sent
-	lull     lull
+	// belated reports that the journal says of the present refusals that they are overdue.
+	belated bool
+	backoff *wait.Backoff
+	sent    sent
+	lull    lull
 }
 
 func (r *run) report(p Progress) {
@@ -238,8 +240,8 @@ func (r *run) ofSet(t clusters.ObjectKey) bool {
 	return t.Kind == "Pod" && strings.HasPrefix(t.Name, r.plan.Source.Name+"-")
 }
 
-// failed reports an error and waits before the next attempt. A permanent refusal by the
-// API server blocks the plan.
+// failed reports an error and waits before the next attempt. A refusal by the API server that has lasted for
+// long enough blocks the plan (refused).
 func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, error) {
 	if errors.As(err, new(records.ErrNoJournal)) || ctx.Err() != nil {
 		return p, err
@@ -257,12 +259,17 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 	if r.Now != nil {
 		now = r.Now()
 	}
-	if r.refusals.GiveUp(err, r.Renewed, now) {
-		held, holdErr := r.Block(ctx, p.Step, cmp.Or(reasons.Of(err), reasons.RequestRefusedByAPI), err.Error())
-		if holdErr == nil {
+	if answers.NoLogin(err) {
+		r.tells(ctx, reasons.CredentialsExpired, err.Error())
+	}
+	if r.refusals.GiveUp(err, refusals.Rule{Patience: r.StepTimeout, Renewed: r.Renewed}, now) {
+		held, holdErr := r.refused(ctx, p, err)
+		if holdErr == nil && held.Kind == Blocked {
 			return held, nil
 		}
-		r.Report(p, holdErr)
+		if holdErr != nil {
+			r.Report(p, holdErr)
+		}
 	}
 	if r.backoff == nil {
 		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,26 +34,26 @@ func consenting(t *testing.T, p *plans.Plan, agreed *atomic.Bool) *httptest.Serv
 			_ = json.NewEncoder(w).Encode(v)
 		}
 		fails := func(code int32, reason metav1.StatusReason) {
-			say(int(code), metav1.Status{TypeMeta: kind("Status"), Status: "Failure", Reason: reason, Code: code, Message: string(reason)})
+			say(int(code), metav1.Status{TypeMeta: kind("Status"), Status: "Failure", Reason: reason, Code: code, Message: string(reason), Details: &metav1.StatusDetails{Name: path.Base(r.URL.Path)}})
 		}
-		switch path := r.URL.Path; {
-		case path == "/api":
+		switch at := r.URL.Path; {
+		case at == "/api":
 			say(200, metav1.APIVersions{TypeMeta: kind("APIVersions"), Versions: []string{"v1"}})
-		case path == "/apis":
+		case at == "/apis":
 			say(200, metav1.APIGroupList{TypeMeta: kind("APIGroupList")})
-		case path == "/api/v1":
+		case at == "/api/v1":
 			say(200, metav1.APIResourceList{TypeMeta: kind("APIResourceList"), GroupVersion: "v1", APIResources: []metav1.APIResource{
 				{Name: "namespaces", Kind: "Namespace"}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 			}})
-		case path == "/api/v1/namespaces/kube-system":
+		case at == "/api/v1/namespaces/kube-system":
 			say(200, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "kube-system", "uid": "own"}})
-		case !strings.HasSuffix(path, "/configmaps/"+access.ConsentMap):
+		case !strings.HasSuffix(at, "/configmaps/"+access.ConsentMap):
 			fails(403, metav1.StatusReasonForbidden)
 		case !agreed.Load():
 			fails(404, metav1.StatusReasonNotFound)
 		default:
 			for _, n := range access.Parties(p) {
-				if strings.Contains(path, "/namespaces/"+n.Namespace+"/") {
+				if strings.Contains(at, "/namespaces/"+n.Namespace+"/") {
 					say(200, n.Agree(p, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), nil))
 					return
 				}

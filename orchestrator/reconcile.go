@@ -446,7 +446,7 @@ func (h *Orchestrator) overtaken(name string) int {
 func (h *Orchestrator) final(name string, why error) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	return h.triesOf(name).refusals.GiveUp(why, true, h.Now())
+	return h.triesOf(name).refusals.GiveUp(why, refusals.Rule{Patience: h.StepTimeout, Renewed: true}, h.Now())
 }
 
 // triesOf returns the tries of a plan. The caller holds the lock.

@@ -283,7 +283,7 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	}
 }
 
-// A plan that the API server refuses to let a process take over is blocked after a minute (L3). It is
+// A plan that the API server refuses to let a process take over is blocked after a while (L3). It is
 // not blocked while the reason may pass by itself, or while another process carries it out.
 func TestAPlanThatCannotBeTakenOverIsHeld(t *testing.T) {
 	volumes := schema.GroupResource{Resource: "persistentvolumes"}
@@ -630,6 +630,46 @@ func TestAPlanIsTriedAgainWithinTenSeconds(t *testing.T) {
 		h.delay(p.Name, errors.New("no answer"))
 		if pause := h.tries[p.Name].after.Sub(h.Now()); pause < time.Second || pause > 10*time.Second {
 			t.Fatalf("after %d failures it is tried again after %s, expected 1 s to 10 s", h.tries[p.Name].failures, pause)
+		}
+	}
+}
+
+// With an ordinal in flight a plan is not blocked by a refusal that may pass, however long it lasts: it is tried again, and
+// says why it waits. What an API server has decided blocks it (L3).
+func TestAPlanInFlightIsNotBlockedByWhatMayPass(t *testing.T) {
+	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	for name, c := range map[string]struct {
+		words  string
+		flies  bool
+		blocks bool
+	}{
+		"no right, in flight":      {`User "orchestrator" cannot get resource "persistentvolumeclaims"`, true, false},
+		"no right, nothing flies":  {`User "orchestrator" cannot get resource "persistentvolumeclaims"`, false, true},
+		"it is refused, in flight": {"exceeded quota: all", true, true},
+	} {
+		h, p := fixture(t)
+		h.StepTimeout = 10 * time.Minute
+		err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error {
+			s, _, _ := j.Next(p)
+			for ; c.flies && s.Op != plans.Vacate; s, _, _ = j.Next(p) {
+				j.Begin(p, s, plans.Undo{})
+				j.Done = s.Seq
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		why, clock := error(apierrors.NewForbidden(claims, "data-web-2", errors.New(c.words))), h.Now()
+		h.Now = func() time.Time { return clock }
+		for range 6 {
+			h.final(p.Name, why)
+			clock = clock.Add(10 * time.Minute)
+		}
+		_ = (&run{orchestrator: h, plan: p, what: carry}).stuck(t.Context(), why)
+		j, _, err := records.NewStore(h.Live, h.Namespace, p.Name).Journal(t.Context(), p)
+		if err != nil || (j.Blocked != "") != c.blocks || (j.Waiting != "") == c.blocks {
+			t.Errorf("%s: blocked because %q, waits because %q: %v", name, j.Blocked, j.Waiting, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/dns"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/requests"
@@ -258,7 +259,10 @@ func (r *run) stuck(ctx context.Context, why error) error {
 		if elsewhere, err := r.elsewhere(ctx); err != nil || elsewhere {
 			return why // which still counts after the end of the other process
 		}
-		return r.block(ctx, cmp.Or(reasons.Of(why), reasons.RequestRefusedByAPI), why.Error())
+		if away, err := engine.OrdinalsAway(ctx, r.store(), r.plan); err != nil || away && answers.Of(why) == answers.Passing {
+			return r.waits(ctx, why) // as long as it takes (L3)
+		}
+		return r.block(ctx, answers.Reason(why), why.Error())
 	}
 	return r.waits(ctx, why)
 }
@@ -395,9 +399,9 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (*runner.Barred, error
 		return nil, err
 	}
 	*c.Checks = report.Answers(r.orchestrator.Now())
-	failed := report.Failed()
-	if len(failed) == 0 {
-		return nil, nil
+	failed, err := check.Decided(reasons.ChecksFailed, report.Failed())
+	if err != nil || len(failed) == 0 {
+		return nil, err
 	}
 	return &runner.Barred{ID: reasons.ChecksFailed, Why: "a check before the first write fails, and nothing was written: " + check.Words(failed)}, nil
 }

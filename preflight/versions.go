@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/sets"
@@ -147,7 +148,7 @@ func Admission(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 	case check.Refused(err):
 		return []check.Finding{{
 			Object: object, Saw: "it refuses the set: " + strings.Join(strings.Fields(err.Error()), " "), Want: "it to accept a copy of the source's set",
-			Remedy: "remove what it objects to, or choose another destination",
+			Remedy: "remove what it objects to, or choose another destination", Passing: answers.MayPass(err),
 		}}, nil
 	case err != nil:
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // Waves checks the waves of one run of a plan. It is safe for concurrent use: a check whose result comes too late is
@@ -56,6 +57,21 @@ func (f Found) Unfit() *plans.Unfit {
 	}
 	why := fmt.Sprintf("no ordinal that serves leaves %s: %s", fixed, check.Words(f.Unready)) // a long reason loses its end
 	return &plans.Unfit{Why: why}
+}
+
+// Decided leaves out the findings that may pass by themselves. Where they alone bar the wave, the error says so. Where they
+// alone would keep an ordinal that serves, Unasked does.
+func (f Found) Decided() (Found, error) {
+	bars, err := check.Decided(reasons.ChecksFailed, f.Bars)
+	if err != nil {
+		return Found{}, err
+	}
+	unready, passes := check.Decided(reasons.ChecksFailed, f.Unready)
+	f.Bars, f.Unready = bars, unready
+	if f.Unasked == nil {
+		f.Unasked = passes
+	}
+	return f, nil
 }
 
 // accepted returns the checks of findings, if the user may accept them all during an abort.

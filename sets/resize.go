@@ -288,6 +288,17 @@ func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.
 	return s
 }
 
+// missing adds to the wait for a pod what the controller of its set says about it, once the controller has seen the range
+// and has not created the pod. Nothing wakes the engine when the controller says it.
+func (w Steps) missing(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, s plans.Observation) plans.Observation {
+	if s.Again = unmadeAgain; set.Status.ObservedGeneration >= set.Generation {
+		if why := w.unmade(ctx, m.To(), set); why != "" {
+			s.Reason += ": " + why
+		}
+	}
+	return s
+}
+
 // otherHas returns the reason why an ordinal is still, or again, on the side that it has left, or "".
 func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
 	other, err := w.Set(clusters.Spec(ctx), m.From)
@@ -385,7 +396,11 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s does not belong to the set; delete it", pod.Name, w.Plan.On(m.To()))), nil
 		}
 		if Ready(pod) != "" {
-			return w.comes(m, o, pod), nil
+			s := w.comes(m, o, pod)
+			if pod == nil {
+				s = w.missing(ctx, m, set, s)
+			}
+			return s, nil
 		}
 		pods[o] = pod
 	}

@@ -31,7 +31,7 @@ func Ready(pod *corev1.Pod) string {
 	case pod.DeletionTimestamp != nil:
 		return "is terminating"
 	case pod.Spec.NodeName == "":
-		return "is not scheduled" + because(pod, corev1.PodScheduled)
+		return "is not scheduled" + unscheduled(pod)
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -39,6 +39,16 @@ func Ready(pod *corev1.Pod) string {
 		}
 	}
 	return fmt.Sprintf("is %s and not Ready%s", pod.Status.Phase, because(pod, corev1.PodReady))
+}
+
+// unscheduled returns why a pod has no node, as far as its scheduler says so. One that no scheduler looks at has no
+// condition: there is none of its name, or it does not run.
+func unscheduled(pod *corev1.Pod) string {
+	why, name := because(pod, corev1.PodScheduled), pod.Spec.SchedulerName
+	if why == "" && name != "" && name != corev1.DefaultSchedulerName {
+		return fmt.Sprintf(": no scheduler has looked at it (its schedulerName is %s)", name)
+	}
+	return why
 }
 
 func because(pod *corev1.Pod, t corev1.PodConditionType) string {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 )
 
 const (
@@ -50,18 +51,24 @@ type Upgrader interface {
 // Careful returns the config with a transport that follows no redirect and quotes only API servers. A
 // response that is no Status of Kubernetes loses its body. Otherwise the body would be part of an error,
 // and so of journals, events and logs.
-func Careful(config *rest.Config) *rest.Config {
-	out := rest.CopyConfig(config)
+func Careful(config *rest.Config) *rest.Config { return CarefulOf("", config) }
+
+// CarefulOf is Careful. A refusal of the login says whose it is.
+func CarefulOf(whose string, config *rest.Config) *rest.Config {
+	out, login := rest.CopyConfig(config), LoginOf(whose, config)
 	out.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		_, upgrades := next.(Upgrader)
-		return careful{next: next, upgrades: upgrades}
+		return careful{next: next, upgrades: upgrades, login: login}
 	})
 	return out
 }
 
 // Bounded returns a transport that also limits each response to MaxAnswerBytes.
-func Bounded(next http.RoundTripper) http.RoundTripper {
-	return careful{next: next, most: MaxAnswerBytes}
+func Bounded(next http.RoundTripper) http.RoundTripper { return BoundedOf(Login{}, next) }
+
+// BoundedOf is Bounded. A refusal of the login says whose it is.
+func BoundedOf(whose Login, next http.RoundTripper) http.RoundTripper {
+	return careful{next: next, most: MaxAnswerBytes, login: whose}
 }
 
 // Streaming returns a transport for streams only, which have no end and so no limit.
@@ -73,12 +80,16 @@ type careful struct {
 	// upgrades reports that the transport is used for streams only.
 	upgrades bool
 	// most limits the bytes of a response; 0 means no limit.
-	most int64
+	most  int64
+	login Login
 }
 
 // toPod matches the path of a request that an API server forwards to a pod. The response is the pod's,
 // and the gate that sent the request reads it as such.
 var toPod = regexp.MustCompile(`/api/v1/namespaces/[^/]+/pods/[^/]+/proxy(/|$)`)
+
+// toObjects matches the path of a request for objects. The others are about what an API server has at all.
+var toObjects = regexp.MustCompile(`/(api/[^/]+|apis/[^/]+/[^/]+)/[^/]`)
 
 // RoundTrip implements http.RoundTripper.
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -137,8 +148,10 @@ func (c careful) judged(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	case code >= 300 && code < 400:
 		return nil, drop(answer, fmt.Errorf("%s redirects to %s (HTTP %d), and redirects are not followed: put the address of the API server itself into the kubeconfig", r.URL.Host, target(answer), code))
+	case code == http.StatusUnauthorized:
+		return c.login.refused(r, answer)
 	case code >= 400:
-		return withoutBody(answer)
+		return withoutBody(r, answer)
 	case c.upgrades:
 		return nil, drop(answer, errNoStream(r))
 	}
@@ -196,20 +209,31 @@ func target(answer *http.Response) string {
 	return fmt.Sprintf("%.300q", to.Scheme+"://"+to.Host)
 }
 
-// withoutBody keeps a Status, and replaces any other body by a note with the HTTP code.
-func withoutBody(answer *http.Response) (*http.Response, error) {
+// withoutBody keeps a Status, and replaces any other body by a note with the HTTP code. A 404 that says nothing of an
+// object is no answer about the object.
+func withoutBody(r *http.Request, answer *http.Response) (*http.Response, error) {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBytes))
 	if err := drop(answer, err); err != nil {
 		return nil, err
 	}
 	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
-	if _, status := o.(*metav1.Status); err != nil || !status {
+	said, status := o.(*metav1.Status)
+	names := err == nil && status && said.Details != nil && said.Details.Name != ""
+	if answer.StatusCode == http.StatusNotFound && !names && toObjects.MatchString(r.URL.EscapedPath()) {
+		return nil, answers.ErrNoKind{Host: r.URL.Host, Path: r.URL.Path}
+	}
+	if err != nil || !status {
 		raw = fmt.Appendf(nil, "HTTP %d (%s), and the body is no response of a Kubernetes API server", answer.StatusCode, http.StatusText(answer.StatusCode))
 		answer.Header.Set("Content-Type", "text/plain")
 	}
+	return with(answer, raw), nil
+}
+
+// with gives a response another body.
+func with(answer *http.Response, raw []byte) *http.Response {
 	answer.Header.Del("Content-Length")
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-	return answer, nil
+	return answer
 }
 
 // bounded is a body whose Read fails when the body is too long or, with lines, when one of its lines is.

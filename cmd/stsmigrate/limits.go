@@ -81,7 +81,8 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	if err := a.judge(report); err != nil {
 		return route, err
 	}
-	question := preview.Render(t.Plan, planned.Leg) + draft.Pace(ctx, t.Plan, planned.Leg, on)
+	pace, most := draft.Pace(ctx, t.Plan, planned.Leg, on)
+	question := preview.Render(t.Plan, planned.Leg) + pace
 	switch pause := pauses(t.Plan, planned); {
 	case pause == "":
 	case canary:
@@ -93,6 +94,9 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 		a.warn(report)
 	} else {
 		question += findings.Warnings(report, a.width())
+	}
+	if !j.Detached { // otherwise the orchestrator has its own logins
+		a.reach.WarnOfLogins(a.ErrOut, a.now().Add(most))
 	}
 	answers := report.Answers(a.now())
 	planned.Timeline.Checks, a.answers = &answers, &answers

@@ -65,7 +65,7 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 		return err
 	}
 	leg, writes := journal.New(p).Leg, ""
-	pace := draft.Pace(ctx, p, leg, on)
+	pace, most := draft.Pace(ctx, p, leg, on)
 	if f.Writes {
 		writes = preview.RenderWrites(p, leg)
 	}
@@ -74,6 +74,7 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 		return err
 	}
 	a.warn(report)
+	a.reach.WarnOfLogins(a.ErrOut, a.now().Add(most))
 	if a.dryRun == "server" {
 		_, home, err := a.reach.Both()
 		if err != nil {

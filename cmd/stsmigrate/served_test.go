@@ -103,13 +103,13 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status := apierrors.ReasonForError(err)
-		code := http.StatusInternalServerError
+		code, details := http.StatusInternalServerError, (*metav1.StatusDetails)(nil)
 		var known apierrors.APIStatus
 		if errors.As(err, &known) {
-			code = int(known.Status().Code)
+			code, details = int(known.Status().Code), known.Status().Details
 		}
 		w.WriteHeader(code)
-		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code)}
+		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code), Details: details}
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }

@@ -104,6 +104,9 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (wavecheck.Answer, error) {
 		found, err := waves.Check(ctx, j, wave)
+		if err == nil {
+			found, err = found.Decided()
+		}
 		return wavecheck.Answer{Why: check.Words(found.Bars), Unfit: found.Unfit()}, err
 	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
@@ -332,8 +335,9 @@ func (c Runner) agreed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found = slices.DeleteFunc(found, func(f check.Finding) bool { return f.Level == check.Warn }); len(found) > 0 {
+	found = slices.DeleteFunc(found, func(f check.Finding) bool { return f.Level == check.Warn })
+	if found, err = check.Decided(reasons.NoConsent, found); len(found) > 0 {
 		return access.ErrNotAgreed{Findings: found}
 	}
-	return nil
+	return err
 }

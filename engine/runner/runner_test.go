@@ -13,11 +13,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -352,5 +354,26 @@ func TestToKeepNamesCarriesNothingOut(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An API server that has just started knows no Roles yet, and refuses to show the consent. That is no answer of the
+// namespace: nothing is written, and the plan is not blocked.
+func TestARefusalToShowTheConsentIsNoRefusalOfConsent(t *testing.T) {
+	process, written := unagreed(t, func(j *journal.Journal) { j.Epoch = 1 })
+	for side, c := range process.On {
+		process.On[side] = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, is := o.(*corev1.ConfigMap); is {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, key.Name, errors.New(`RBAC: role.rbac.authorization.k8s.io "stsmigrate" not found`))
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		})
+	}
+	got, _, err := process.Run(t.Context(), plans.Command{Direction: plans.Move})
+	j, _, unread := process.Store.Journal(t.Context(), process.Plan)
+	if got.Kind == engine.Blocked || err == nil || reasons.Of(err) != reasons.NoConsent || answers.Of(err) != answers.Passing || *written > 0 || unread != nil || j.Blocked != "" {
+		t.Errorf("%+v, %v, %d writes; journal: %v, blocked: %q", got, err, *written, unread, j.Blocked)
 	}
 }

@@ -174,6 +174,7 @@ func (f *Fleet) learn(s *corev1.Secret, before map[string]*Cluster) (holding, ma
 		c := before[name]
 		if c == nil || !sameServer(c.given, config) {
 			w := newWire(f.Loopback)
+			w.login = transport.Login{Of: fmt.Sprintf("cluster %s (Secret %s/%s)", name, s.Namespace, s.Name), Renew: "put a new one into the Secret: it is used at once"}
 			c = f.cluster(name, w.config(config))
 			c.wire = w
 		}

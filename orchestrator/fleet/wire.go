@@ -24,6 +24,7 @@ import (
 // cluster share the connections, and only wire holds the credentials.
 type wire struct {
 	dialer *net.Dialer
+	login  transport.Login
 	now    atomic.Pointer[access]
 }
 
@@ -119,7 +120,7 @@ func (w *wire) config(given *rest.Config) *rest.Config {
 			if upgrades, ok := next.(transport.Upgrader); ok {
 				return transport.Streaming(upgrade{w, upgrades})
 			}
-			return transport.Bounded(w)
+			return transport.BoundedOf(w.login, w)
 		},
 	}
 }

@@ -114,13 +114,20 @@ func (j *Journal) Why() (reasons.ID, string) {
 }
 
 // Shown returns the reason that a reader of the journal shows: why the plan is blocked, or why it waits while no process
-// carries it out. holder is the process that does, or "": it sees itself what it waits for.
+// carries it out, or why it waits if only the process that does can know (Tell). holder is that process, or "".
 func (j *Journal) Shown(holder string) (reasons.ID, string) {
-	if j.Blocked == "" && holder != "" {
+	carried := holder != ""
+	switch {
+	case j.Blocked != "":
+	case carried && j.WaitingID != reasons.DrainFirst && j.WaitingID != reasons.CredentialsExpired, !carried && j.WaitingID == reasons.DrainFirst:
 		return "", ""
 	}
 	return j.Why()
 }
+
+// Tell has every reader of the journal see what the process that carries the plan out waits for, where the clusters do not
+// show it to others: the turn of a drain, or a login that is not accepted. The reasons are those that Shown knows.
+func (j *Journal) Tell(id reasons.ID, why string) { j.WaitingID, j.Waiting = id, why }
 
 // Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
 // can be, or is blocked.

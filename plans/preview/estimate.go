@@ -69,9 +69,12 @@ func started(pod *corev1.Pod) (time.Duration, bool) {
 	return 0, false
 }
 
+// Most returns how long the move takes at most, without what the estimate leaves out.
+func (e Estimate) Most() time.Duration { return time.Duration(e.Turns) * (e.Start + e.Stop) }
+
 // String returns the estimate in one sentence.
 func (e Estimate) String() string {
-	least, most := time.Duration(e.Turns)*e.Start, time.Duration(e.Turns)*(e.Start+e.Stop)
+	least, most := time.Duration(e.Turns)*e.Start, e.Most()
 	about := rough(least)
 	if rough(most) != about {
 		about += " to " + rough(most)

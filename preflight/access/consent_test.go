@@ -199,7 +199,7 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 		for _, o := range Roles(p, side, types.NamespacedName{Namespace: "stsmigrate", Name: "orchestrator"}, []string{"pv-1", "pv-2"}) {
 			for _, r := range rulesOf(o) {
 				harmless(t, r)
-				tells = tells || o.GetNamespace() == p.On(side).Namespace && r.Resources[0] == "events" && slices.Equal(r.Verbs, []string{"create"})
+				tells = tells || o.GetNamespace() == p.On(side).Namespace && r.Resources[0] == "events" && slices.Equal(r.Verbs, []string{"create", "list"})
 				if slices.Contains(r.Verbs, "patch") || slices.Contains(r.Verbs, "delete") {
 					names[r.Resources[0]] = r.ResourceNames
 				}

@@ -56,7 +56,7 @@ func (n Party) asked(ctx context.Context, p *plans.Plan, on clusters.Clusters, n
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		f.Saw = "it must not be looked at"
+		f.Saw, f.Passing = "it must not be looked at: "+err.Error(), true
 	case err != nil:
 		return nil, err
 	case cm == nil:

@@ -2,10 +2,12 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
@@ -33,6 +35,9 @@ type Finding struct {
 	Remedy string `json:"remedy"`
 	// Ignored reports whether the user who made the plan accepts the finding; Level is Warn then.
 	Ignored bool `json:"ignored,omitempty"`
+	// Passing reports that the finding is about an answer of an API server that may pass by itself. A user who looks reads
+	// it as any other. Who carries a plan out decides nothing upon it (Decided).
+	Passing bool `json:"-"`
 }
 
 // String returns the finding in one line, with only the first line of the remedy.
@@ -54,6 +59,31 @@ func Words(found []Finding) string {
 	}
 	return strings.Join(said, "; ")
 }
+
+// Decided returns the findings that stop a plan. An API server that has just started refuses for a moment what it grants
+// later: where nothing else was found, the error says so, and the caller asks again for as long as for any other refusal
+// that may pass.
+func Decided(id reasons.ID, failed []Finding) ([]Finding, error) {
+	decided := slices.DeleteFunc(slices.Clone(failed), func(f Finding) bool { return f.Passing })
+	if len(decided) == 0 && len(failed) > 0 {
+		return nil, ErrPassing{ID: id, Findings: failed}
+	}
+	return decided, nil
+}
+
+// ErrPassing lists findings that may pass by themselves.
+type ErrPassing struct {
+	ID       reasons.ID
+	Findings []Finding
+}
+
+func (e ErrPassing) Error() string { return Words(e.Findings) }
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrPassing) ReasonID() reasons.ID { return e.ID }
+
+// MayPass tells the package answers what the error means.
+func (e ErrPassing) MayPass() bool { return true }
 
 // Few returns the first three of a list, and how many more there are.
 func Few(names []string) string {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
@@ -69,7 +70,7 @@ func refusal(object string, err error) (f []check.Finding, refused bool, _ error
 		}}, true, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
 		return []check.Finding{{
-			Object: object, Saw: "the API server refuses it (dry run): " + err.Error(), Want: "it to be let in",
+			Object: object, Saw: "the API server refuses it (dry run): " + err.Error(), Want: "it to be let in", Passing: answers.MayPass(err),
 			Remedy: "change what the namespace demands (its labels, LimitRange, ResourceQuota, policies), or the pods with --patch",
 		}}, true, nil
 	}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -130,12 +131,13 @@ func keeps(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume)
 	next := storage.VolumeFrom(pv, storage.RefTo(i.Plan.Destination.Namespace, pv.Name+"-dry-run", ""), i.Plan.Storage)
 	next.Name += "-dry-run"
 	plans.Stamp{Plan: i.Plan.ID}.Put(next)
-	if err := whole.Create(ctx, i.On[plans.Destination], next, client.DryRunAll); !check.Refused(err) {
+	err = whole.Create(ctx, i.On[plans.Destination], next, client.DryRunAll)
+	if !check.Refused(err) {
 		return nil, err
 	}
 	return []check.Finding{{
 		Saw: "it has the fields " + strings.Join(whole.Unknown(), ", ") + ", and the destination refuses such a volume (dry run)", Want: "a destination that keeps them",
-		Remedy: "upgrade the destination cluster",
+		Remedy: "upgrade the destination cluster", Passing: answers.MayPass(err),
 	}}, nil
 }
 

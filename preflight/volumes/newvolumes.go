@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/access"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
@@ -261,7 +262,7 @@ func refused(f check.Finding, err error) ([]check.Finding, error) {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, nil // another write came first: the looks observe the result
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		f.Saw = "the API server refuses it (dry run): " + err.Error()
+		f.Saw, f.Passing = "the API server refuses it (dry run): "+err.Error(), answers.MayPass(err)
 		return []check.Finding{f}, nil
 	}
 	return nil, fmt.Errorf("trying %s: %w", f.Object, err)

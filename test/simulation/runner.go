@@ -72,6 +72,8 @@ type process struct {
 	untold []func()
 	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
+	// says, if set, returns what an API server answers instead of serving a request, or nil.
+	says func(*store) error
 }
 
 // request is a write that has been sent, and has not arrived.
@@ -247,6 +249,8 @@ func (r *process) unanswered(s *store) error {
 		return errDead
 	case r.away != nil && r.away(s):
 		return apierrors.NewServiceUnavailable("the API server of cluster " + s.name + " is away")
+	case r.says != nil:
+		return r.says(s)
 	}
 	return nil
 }

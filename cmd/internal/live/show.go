@@ -23,6 +23,7 @@ type Show struct {
 	screen  *screen
 	history *History
 	before  *moment
+	says    said
 }
 
 // Open begins to draw, if the mode is Screen. The Show must be closed.
@@ -80,6 +81,7 @@ func (s *Show) learn(st Status) moment {
 
 // Progress reports the progress of a run of this process.
 func (s *Show) Progress(_ *engine.Engine, p engine.Progress, err error) {
+	s.hear(p, err)
 	if e, news := OfProgress(s.Plan, p, err, s.Now()); news {
 		s.Event(e)
 	}

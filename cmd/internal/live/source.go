@@ -88,7 +88,7 @@ func (s Source) Beside(ctx context.Context, show *Show) (end func()) {
 	go func() {
 		defer close(over)
 		_ = f.Follow(drawing, func(st Status) bool { // the run reports what is wrong
-			show.Report(st)
+			show.Report(show.fromInside(st))
 			return false
 		})
 	}()

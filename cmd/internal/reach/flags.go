@@ -142,7 +142,7 @@ func (r *Flags) open(flags *genericclioptions.ConfigFlags) (*End, error) {
 	e.config.WarningHandlerWithContext = clusters.Warnings{}
 	// The user chose the server, so any address is accepted. The target of a redirect is not chosen by the
 	// user, and the credentials would be sent there too.
-	e.config = transport.Careful(e.config)
+	e.config = transport.CarefulOf(e.login(&raw), e.config)
 	e.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discovery{next, r.Ended} })
 	if e.Client, err = clusters.Connect(e.config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", e.Context, err)
