@@ -162,14 +162,20 @@ func (w *ChangeSignal) Follow(ctx context.Context, on *Watches, cluster plans.Si
 		return // a read-only caller has no watches
 	}
 	for kind, resource := range what {
-		one := on.follow(ctx, subject{resource, namespace}, func(o types.NamespacedName, c Change) {
-			w.Notify(ObjectKey{cluster, kind, o.Namespace, o.Name}, c)
+		list := ObjectKey{Cluster: cluster, Kind: kind, Namespace: namespace}
+		one := on.follow(ctx, subject{resource, namespace}, listener{
+			tell: func(o types.NamespacedName, c Change) { w.Notify(ObjectKey{cluster, kind, o.Namespace, o.Name}, c) },
+			mark: func() {
+				if w.Recent != nil {
+					w.Recent.Heard(list)
+				}
+			},
 		})
 		w.mu.Lock()
 		if w.open == nil {
 			w.open = map[ObjectKey]*watched{}
 		}
-		w.open[ObjectKey{Cluster: cluster, Kind: kind, Namespace: namespace}] = one
+		w.open[list] = one
 		w.mu.Unlock()
 	}
 }

@@ -62,7 +62,7 @@ func TestAChangeOfANodeTellsWhatItMeans(t *testing.T) {
 func TestAWatchComparesNodes(t *testing.T) {
 	w := &watched{versions: map[types.NamespacedName]reported{}}
 	var told []Change
-	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })
+	w.join(listener{tell: func(_ types.NamespacedName, c Change) { told = append(told, c) }})
 	cordon := func(n *corev1.Node) { n.Spec.Unschedulable = true }
 	short, err := trimmed(aNode("2"))
 	if err != nil {
@@ -99,7 +99,7 @@ func TestAnIdleReportWakesNobody(t *testing.T) {
 	if len(signal.C()) > 0 || len(signal.Take().Of) > 0 {
 		t.Error("an idle report has woken the reader")
 	}
-	if r.heard[plans.Source] != r.now {
+	if r.heard[ObjectKey{Cluster: plans.Source, Kind: "Node"}] != r.now {
 		t.Errorf("heard %v, expected now", r.heard)
 	}
 }

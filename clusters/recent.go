@@ -66,14 +66,14 @@ type Recent struct {
 	outdated map[ObjectKey]outdated
 	pruned   time.Time
 	// rosters are the lists that are kept, by cluster, kind and namespace. covered reports whether a watch reports
-	// every change of the objects of such a list. heard is when the watches of a cluster last reported anything.
+	// every change of the objects of such a list. heard is when the watch of each list last reported anything.
 	rosters map[ObjectKey]*roster
 	covered func(ObjectKey) bool
 	// absent reports whether the watch of a kind has reported all that there is, and not this object. met has the
 	// objects that this process has seen or written: of these, no watch says that they do not exist.
 	absent func(ObjectKey) bool
 	met    map[ObjectKey]bool
-	heard  map[plans.Side]time.Time
+	heard  map[ObjectKey]time.Time
 	sent   int
 	// reading has the reads of single objects that are under way. Each is closed when it has ended.
 	reading map[ObjectKey]chan struct{}
@@ -120,7 +120,7 @@ func (d outdated) keeps(o client.Object) bool {
 
 // NewRecent returns a Recent that keeps nothing yet.
 func NewRecent() *Recent {
-	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, met: map[ObjectKey]bool{}, heard: map[plans.Side]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
+	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, met: map[ObjectKey]bool{}, heard: map[ObjectKey]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
 }
 
 // Keep makes it keep answers from now on. The watches must call Changed. covered reports whether they report every
@@ -140,9 +140,24 @@ func (r *Recent) unmade(ctx context.Context, t ObjectKey) bool {
 	}
 	r.lock.Lock()
 	absent := r.absent
-	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[t.Cluster], r.now())
+	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[listOf(t)], r.now())
 	r.lock.Unlock()
 	return believed && absent(t)
+}
+
+// listOf returns the key of the list that an object is in, as a watch of its namespace reports it.
+func listOf(t ObjectKey) ObjectKey {
+	t.Name = ""
+	return t
+}
+
+// Heard notes that the watch of a list is alive: it has reported a change, or a bookmark.
+func (r *Recent) Heard(list ObjectKey) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.now != nil {
+		r.heard[list] = r.now()
+	}
 }
 
 // Changed forgets the answers about an object that a watch reports as changed.
@@ -153,7 +168,7 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 		return
 	}
 	r.prune(r.now()) // a plan that waits for long asks for nothing
-	if r.heard[t.Cluster] = r.now(); c.Idle {
+	if r.heard[listOf(t)] = r.now(); c.Idle {
 		return
 	}
 	r.news(t, c)
@@ -217,8 +232,8 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 	r.outdated[t] = outdated{at: r.now(), version: o.GetResourceVersion()}
 }
 
-// Forget forgets all answers. The next reads are sent, lists are read again, and no watch of a cluster is believed that
-// something does not exist before one has reported anything.
+// Forget forgets all answers. The next reads are sent, lists are read again, and no watch is believed that something does
+// not exist before it has reported anything.
 func (r *Recent) Forget() {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -139,6 +139,7 @@ func TestAWatchSaysThatAnObjectDoesNotExist(t *testing.T) {
 		"it was read, and is gone now": {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.meet(t, "web-7") }},
 		"nothing was heard for long":   {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.now = r.now.Add(heardFor) }},
 		"all is forgotten":             {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.Forget() }},
+		"only other watches are heard": {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.others(heardFor) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recent(t)
@@ -824,7 +825,12 @@ func TestAListIsReadAgain(t *testing.T) {
 			r.Forget()
 			r.Changed(podKey("web-0"), Change{Version: "1"})
 		}, []string{"list"}},
-		"when nothing was heard for long": {func(r *recently) { r.now = r.now.Add(heardFor) }, []string{"list"}},
+		"when nothing was heard for long":   {func(r *recently) { r.now = r.now.Add(heardFor) }, []string{"list"}},
+		"when only other watches are heard": {func(r *recently) { r.others(heardFor) }, []string{"list"}},
+		"not, when its watch says that nothing has changed": {func(r *recently) {
+			r.now = r.now.Add(heardFor)
+			r.Heard(listOf(podKey("web-0")))
+		}, nil},
 		"after many changes": {func(r *recently) {
 			for k := range maxOneByOne + 1 {
 				r.Changed(podKey(fmt.Sprint("web-", k)), Change{Version: "1000", Turned: true})
@@ -841,6 +847,36 @@ func TestAListIsReadAgain(t *testing.T) {
 			r.asked(t, c.want...)
 		})
 	}
+}
+
+// others lets time pass in which the watches of all other lists report something.
+func (r *recently) others(d time.Duration) {
+	for end := r.now.Add(d); !r.now.After(end); r.now = r.now.Add(d / 10) {
+		r.Changed(ObjectKey{Cluster: plans.Source, Kind: "Node", Name: "n"}, Change{Version: "9", Idle: true})
+		r.Changed(ObjectKey{plans.Source, "Pod", "mall", "web-0"}, Change{Version: "9"})
+		r.Changed(ObjectKey{plans.Source, "PersistentVolumeClaim", "shop", "data-web-0"}, Change{Version: "9"})
+		r.Changed(ObjectKey{plans.Destination, "Pod", "shop", "web-0"}, Change{Version: "9"})
+	}
+}
+
+// A list whose watch hangs is as old as the last time that it was read, and no older: it is read once in that time, and
+// shows what has happened.
+func TestAListWhoseWatchHangsGrowsNoOlder(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	r.list(t, named("web"))
+	if err := r.cluster.Create(t.Context(), onePod("web-1")); err != nil { // its watch does not tell
+		t.Fatal(err)
+	}
+	r.requests = nil
+	for range 3 {
+		r.others(heardFor)
+		for range 4 {
+			if got := r.list(t, named("web")); len(got) != 2 {
+				t.Errorf("the list has %v, expected two pods", got)
+			}
+		}
+	}
+	r.asked(t, "list", "list", "list")
 }
 
 // Changes are not forgotten with a read that fails, and neither are those that come while a list is read.
@@ -895,7 +931,7 @@ func TestAnotherPodOfTheSameNameIsRead(t *testing.T) {
 	}}
 	r := recent(t, onePod("backup"))
 	w := &watched{versions: map[types.NamespacedName]reported{}}
-	w.join(func(key types.NamespacedName, c Change) { r.Changed(podKey(key.Name), c) })
+	w.join(listener{tell: func(key types.NamespacedName, c Change) { r.Changed(podKey(key.Name), c) }})
 	lists := func(uid, version string) {
 		t.Helper()
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup", UID: types.UID(uid), ResourceVersion: version}}

@@ -47,9 +47,10 @@ const (
 	laterFor = 5 * time.Second
 	// maxForLater is how many objects are kept that are not needed yet. With more, the list is read for each need.
 	maxForLater = 500
-	// heardFor is how long the watches of a cluster may report nothing. Then a list is read again: one of them may
-	// have died silently.
-	heardFor = 10 * time.Second
+	// heardFor is how long the watch of a list may report nothing, not even a bookmark. Then the list is read again: its
+	// watch may have died silently while others are alive. So no list is believed that is older than this (S19), and
+	// where nothing happens it costs one list in that time, when it is needed.
+	heardFor = 5 * time.Second
 )
 
 // roster is a selection of a list, kept up to date: a watch reports which objects have changed, and only these are
@@ -92,7 +93,7 @@ func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
 		l = &roster{of: only.Of, turns: only.Turns, lost: true}
 		r.rosters[t] = l
 	}
-	if !Within(heardFor, r.heard[t.Cluster], r.now()) {
+	if now := r.now(); !Within(heardFor, r.heard[t], now) && !Within(heardFor, l.since, now) {
 		l.changed, l.lost = nil, true
 	}
 	return l
@@ -116,7 +117,7 @@ func (r *Recent) take(l *roster, only Only) (changed map[ObjectKey]Change, whole
 		whole = whole || !Within(laterFor, l.since, r.now()) || l.partial != "" && l.partial != only.For || l.unknown() > 1
 	}
 	if l.changed, l.lost = map[ObjectKey]Change{}, false; whole {
-		l.since = r.now()
+		l.since = r.now() // BEFORE it is read
 	}
 	return changed, whole
 }

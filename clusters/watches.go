@@ -56,10 +56,10 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 	return &Watches{Of: c, nodes: nodes, open: map[subject]*watched{}}, nil
 }
 
-// follow calls tell for every change of a subject until ctx ends. tell must not block. A new watch
+// follow tells a listener every change of a subject until ctx ends. The listener must not block. A new watch
 // reports every existing object first. A follower that joins later receives only later changes, and must
 // look once by itself.
-func (w *Watches) follow(ctx context.Context, s subject, tell func(types.NamespacedName, Change)) *watched {
+func (w *Watches) follow(ctx context.Context, s subject, by listener) *watched {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	one, open := w.open[s]
@@ -69,7 +69,7 @@ func (w *Watches) follow(ctx context.Context, s subject, tell func(types.Namespa
 		whole, one.stop = context.WithCancel(context.WithoutCancel(ctx))
 		w.open[s] = one
 	}
-	user := one.join(tell)
+	user := one.join(by)
 	context.AfterFunc(ctx, func() { w.leave(s, one, user) })
 	if !open { // AFTER the first follower has joined
 		from, example := w.lister(s, one)
@@ -135,16 +135,17 @@ type reported struct {
 	version string
 }
 
+// listener is told of changes, and of every mark that the watch is alive and has reported all that came before it.
 type listener struct {
 	tell func(types.NamespacedName, Change)
+	mark func() // may be nil
 }
 
-func (w *watched) join(tell func(types.NamespacedName, Change)) *listener {
+func (w *watched) join(by listener) *listener {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	user := &listener{tell}
-	w.users = append(w.users, user)
-	return user
+	w.users = append(w.users, &by)
+	return &by
 }
 
 // leave removes a follower, and reports whether none is left.
@@ -195,6 +196,18 @@ func (w *watched) Replace(all []any, _ string) error {
 		}
 	}
 	w.synced = true
+	return nil
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore: where nothing changes, an API server still says so at times.
+func (w *watched) Bookmark(string) error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for _, u := range w.users {
+		if u.mark != nil {
+			u.mark()
+		}
+	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 func TestAWatchTellsOfWhatDiffers(t *testing.T) {
 	w := &watched{versions: map[types.NamespacedName]reported{}}
 	first, second := hears{make(chan string, 10)}, hears{make(chan string, 10)}
-	one := w.join(first.tell)
+	one := w.join(listener{tell: first.tell})
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -76,7 +76,7 @@ func TestAWatchTellsOfWhatDiffers(t *testing.T) {
 	}
 	must(w.Replace([]any{partial("web-0", "1"), partial("web-1", "1")}, ""))
 	want(t, "at the beginning", first.next(t, 2), "web-0 1", "web-1 1")
-	w.join(second.tell)
+	w.join(listener{tell: second.tell})
 	second.nothing(t)
 	must(w.Add(partial("web-2", "2")))
 	must(w.Update(partial("web-0", "3")))
@@ -112,8 +112,8 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 	begins, leave := context.WithCancel(t.Context())
 	stays, end := context.WithCancel(t.Context())
 	first, second := hears{make(chan string, 10)}, hears{make(chan string, 10)}
-	w.follow(begins, pods, first.tell)
-	w.follow(stays, pods, second.tell)
+	w.follow(begins, pods, listener{tell: first.tell})
+	w.follow(stays, pods, listener{tell: second.tell})
 	want(t, "the first", first.next(t, 1), "web-0 1")
 	if len(w.open) != 1 {
 		t.Errorf("%d watches", len(w.open))
@@ -130,7 +130,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 		t.Fatal("the watch goes on after Wait")
 	}
 	again := hears{make(chan string, 10)}
-	w.follow(t.Context(), pods, again.tell)
+	w.follow(t.Context(), pods, listener{tell: again.tell})
 	want(t, "who comes later", again.next(t, 1), "web-0 1")
 	if w.open[pods] == one {
 		t.Error("the watch that has ended is used again")
@@ -141,7 +141,7 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 func TestPodsAreReportedWhenTheyChange(t *testing.T) {
 	w := &watched{versions: map[types.NamespacedName]reported{{Namespace: "shop", Name: "web-0"}: {version: "1"}}}
 	var told []Change
-	w.join(func(_ types.NamespacedName, c Change) { told = append(told, c) })
+	w.join(listener{tell: func(_ types.NamespacedName, c Change) { told = append(told, c) }})
 	meta := func(name, version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
 	}
@@ -200,6 +200,43 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 	close(may)
 	end()
 	w.Wait()
+}
+
+// Where nothing changes, an API server says at times that it is so. That is heard of that watch, and of no other.
+func TestABookmarkShowsThatAWatchIsAlive(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewSimpleMetadataClient(scheme, partial("web-0", "1"))
+	begun := make(chan *watch.FakeWatcher, 10)
+	c.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		one := watch.NewFakeWithChanSize(10, false)
+		begun <- one
+		return true, one, nil
+	})
+	w, signal := &Watches{Of: c, open: map[subject]*watched{}}, NewChangeSignal()
+	r := recent(t)
+	signal.Recent = r.Recent
+	ctx, end := context.WithCancel(t.Context())
+	signal.Follow(ctx, w, plans.Source, "shop", Kinds{"Pod": {Version: "v1", Resource: "pods"}})
+	list := ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}
+	stream := <-begun
+	heard := func() time.Time {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		return r.heard[list]
+	}
+	eventually(t, func() bool { return !heard().IsZero() }) // of what there is
+	before := heard()
+	mark := partial("", "7")
+	stream.Action(watch.Bookmark, mark)
+	eventually(t, func() bool { return heard().After(before) })
+	end()
+	w.Wait()
+	if len(r.heard) != 1 {
+		t.Errorf("heard %v, expected that list alone", r.heard)
+	}
 }
 
 // The end of a stream may be noted only after the next one has begun.

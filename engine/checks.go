@@ -21,6 +21,7 @@ func (e *Engine) barred(ctx context.Context, step plans.Step, began bool) (plans
 		return plans.Done(), nil
 	}
 	if e.journal.Unsure(step) { // of a wave that is down, nothing is lost when it goes where it came from
+		e.reads.Clear()
 		if serves, err := e.world.Serves(ctx, step); err != nil || !serves {
 			return plans.Done(), err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -40,7 +39,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observa
 	j := e.journal
 	j.Done, e.passed = step.Seq-1, 0
 	j.Begun = max(j.Begun, step.Seq) // a Tighten that had nothing to write is not in the journal yet (S10)
-	e.checks = wavecheck.Checks{}    // the wave may go much later
+	e.void()                         // the wave may go much later
 	e.Permit.Release()
 	if err := e.save(ctx); err != nil {
 		return waits, writes.IgnoreAnswers(err)

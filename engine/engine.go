@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/engine/muster"
 	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/gates"
@@ -87,6 +88,8 @@ type Engine struct {
 	// CheckWave, if set, runs before each wave and returns what has come up since the plan was made. What bars the wave
 	// blocks the plan while nothing is in flight.
 	CheckWave func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error)
+	// Voided, if set, is called when no earlier answer of CheckWave counts any more, however new it is.
+	Voided func()
 	// Gates runs the gates of the plan. A plan with gates waits at the first of them until its Prober is set.
 	Gates *gates.Keeper
 	// Assurance is what the user vouches for when this process takes the plan over.
@@ -142,6 +145,8 @@ type Engine struct {
 	finishing bool
 	// flying reports that ordinals may be in flight, as far as the last pass knows.
 	flying bool
+	// roll knows which ordinals were available at the last count.
+	roll muster.Roll
 }
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
@@ -160,17 +165,18 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		plans.Retire:  w.Retire,
 	}
 	var e *Engine
-	maps.Copy(looks, storage.Looks(p, through, func() (now time.Time) {
+	clock := func() (now time.Time) {
 		if e.Now != nil {
 			now = e.Now()
 		}
 		return now
-	}))
+	}
+	maps.Copy(looks, storage.Looks(p, through, clock))
 	way := newWay(p, on)
 	budgets := pdb.Looks(p, through, way.needs(w))
 	w.Tighten = budgets[plans.Tighten]
 	maps.Copy(looks, budgets)
-	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(w.Steadily, looks[plans.Vacate])
+	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
 	}
@@ -238,6 +244,9 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 
 // turn makes the pass of a step whose turn it is.
 func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progress, error) {
+	if step.Op == plans.Shrink {
+		e.Gates.Turn()
+	}
 	if p, sent, err := e.next(ctx, step, began); sent || err != nil {
 		return p, err
 	}
@@ -258,6 +267,9 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 		if err := e.admits(ctx, step); err != nil {
 			return Progress{Step: step}, err
 		}
+	}
+	if p, aged, err := e.aged(ctx, step, observed); aged || err != nil {
+		return p, err
 	}
 	e.clock(step, observed)
 	switch observed.Standing {

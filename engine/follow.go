@@ -43,7 +43,7 @@ func (e *Engine) mayFollow(ctx context.Context, step plans.Step, more bool) (Pro
 	}
 	next, more := e.plan.Step(e.journal.Leg, step.Seq+1)
 	j := e.journal
-	if !more || next.Op != plans.Tighten || j.Paused || e.finishing || j.PauseDue(next) || j.Unsure(step) || j.Unsure(next) || e.Permit.GivesWay() || e.drains(ctx) {
+	if !more || next.Op != plans.Tighten || e.finishing || j.Paused || j.PauseDue(next) || j.Unsure(step) || j.Unsure(next) || e.Permit.GivesWay() || e.drains(ctx) {
 		e.follow.over = true
 		return Progress{}, false, nil
 	}

@@ -34,15 +34,8 @@ func (v *View) flies(p *plans.Plan, j *journal.Journal, now time.Time) {
 		f.Since, since = &metav1.Time{Time: left}, " since "+plans.Clock(left, now)
 		begun = ", under way" + since + ","
 	}
-	known := true
-	for _, o := range v.Ordinals {
-		if !step.Ordinals.Has(o.Ordinal) || o.Source == "Ready" || o.Destination == "Ready" {
-			continue
-		}
-		known = known && o.Source != "?" && o.Destination != "?"
-		f.Down = append(f.Down, p.Pod(o.Ordinal))
-	}
-	slices.Reverse(f.Down)
+	down, known := v.notReady(p, step.Ordinals)
+	f.Down = down
 	are := "is"
 	if len(f.Down) > 1 || step.Ordinals.Replicas > 1 {
 		are = "are"
@@ -63,6 +56,21 @@ func (v *View) flies(p *plans.Plan, j *journal.Journal, now time.Time) {
 		f.Message += ", no node of " + which + " can be drained"
 	}
 	v.InFlight = f
+}
+
+// notReady names the pods of a wave that are Ready on neither side, the lowest first. known reports that both sides were
+// read for all of them.
+func (v *View) notReady(p *plans.Plan, wave plans.Slice) (pods []string, known bool) {
+	known = true
+	for _, o := range v.Ordinals {
+		if !wave.Has(o.Ordinal) || o.Source == "Ready" || o.Destination == "Ready" {
+			continue
+		}
+		known = known && o.Source != "?" && o.Destination != "?"
+		pods = append(pods, p.Pod(o.Ordinal))
+	}
+	slices.Reverse(pods)
+	return pods, known
 }
 
 // undrained names the sides whose budgets let no pod go, or "".

@@ -13,33 +13,53 @@ type NextCommand struct {
 	Why     string `json:"why"`     // Why is what the command does, or why it is due.
 }
 
+// typed returns the command of a verb as the user types it.
+func typed(command func(verb string) string, verb, why string) NextCommand {
+	return NextCommand{strings.Trim(command(verb), "`"), why}
+}
+
 // next returns what comes next in words, or states which process continues without a command, and the commands. work
 // reports that there is something to do.
 func (v *View) next(p *plans.Plan, j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
 	carried := v.Holder != "" && (work || !j.Detached && j.Outcome == "")
-	typed := func(verb, why string) NextCommand { return NextCommand{strings.Trim(command(verb), "`"), why} }
-	back := typed("abort", "rolls back")
+	back := typed(command, "abort", "rolls back")
 	switch {
 	case j.Ended(), carried:
 		return j.Unbound(), nil
 	case work && j.Detached:
 		return "the orchestrator continues it", nil
 	case j.Outcome == plans.Split:
-		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back", []NextCommand{typed("resume", "moves the remaining ordinals"), back}
+		return command("resume") + " moves the remaining ordinals; " + command("abort") + " rolls back", []NextCommand{typed(command, "resume", "moves the remaining ordinals"), back}
 	case j.Outcome == plans.Moved:
-		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back", []NextCommand{typed("finalize", "cleans up the source"), back}
-	case j.Leg.Direction == plans.Abort && j.Parted(p) == "":
-		return command("resume") + " continues to roll back; " + command("apply") + " turns the plan to the destination again",
-			[]NextCommand{typed("resume", "continues to roll back"), typed("apply", "turns the plan to the destination again")}
-	case j.Leg.Direction == plans.Finalize && j.Parted(p) == "":
-		return command("resume") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
-			[]NextCommand{typed("resume", "continues to clean up the source"), back}
+		return command("finalize") + " cleans up the source; until then " + command("abort") + " rolls back", []NextCommand{typed(command, "finalize", "cleans up the source"), back}
 	case j.Leg.Direction == plans.Abort:
-		return command("resume"), []NextCommand{typed("resume", "continues to roll back")}
+		return nextOfAbort(j.Parted(p) == "", command)
 	case j.Leg.Direction == plans.Finalize:
-		return command("resume"), []NextCommand{typed("resume", "continues to clean up the source")}
+		return nextOfFinalize(j.Parted(p) == "", command)
 	case j.Untouched() && !j.Paused && j.Blocked == "":
-		return command("apply") + " or " + command("abort"), []NextCommand{typed("apply", "carries the plan out"), back}
+		return command("apply") + " or " + command("abort"), []NextCommand{typed(command, "apply", "carries the plan out"), back}
 	}
-	return command("resume") + " or " + command("abort"), []NextCommand{typed("resume", "continues"), back}
+	return command("resume") + " or " + command("abort"), []NextCommand{typed(command, "resume", "continues"), back}
+}
+
+// nextOfAbort returns what comes next on the way back, as next does. turns reports that the plan can still turn to the
+// destination again.
+func nextOfAbort(turns bool, command func(verb string) string) (string, []NextCommand) {
+	resume := typed(command, "resume", "continues to roll back")
+	if !turns {
+		return command("resume"), []NextCommand{resume}
+	}
+	return command("resume") + " continues to roll back; " + command("apply") + " turns the plan to the destination again",
+		[]NextCommand{resume, typed(command, "apply", "turns the plan to the destination again")}
+}
+
+// nextOfFinalize returns what comes next while the source is cleaned up, as next does. turns reports that the plan can
+// still be rolled back.
+func nextOfFinalize(turns bool, command func(verb string) string) (string, []NextCommand) {
+	resume := typed(command, "resume", "continues to clean up the source")
+	if !turns {
+		return command("resume"), []NextCommand{resume}
+	}
+	return command("resume") + " continues to clean up the source; nothing is deleted yet, and " + command("abort") + " still rolls back",
+		[]NextCommand{resume, typed(command, "abort", "rolls back")}
 }

@@ -179,9 +179,7 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 			r.eases(ctx) // does nothing if the wave has left
 		case <-r.Wake.C():
 			urgency := r.hears()
-			if urgency == clusters.Soon && lull == nil {
-				lull = time.After(minListWait)
-			}
+			lull = lullAfter(urgency, lull)
 			if urgency != clusters.Now {
 				continue
 			}
@@ -201,6 +199,15 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 		}
 		return nil
 	}
+}
+
+// lullAfter returns the channel that ends the minimum wait after a change of a list. It is the one of a wait that has
+// begun already, and nil before such a change.
+func lullAfter(urgency clusters.Urgency, begun <-chan time.Time) <-chan time.Time {
+	if urgency == clusters.Soon && begun == nil {
+		return time.After(minListWait)
+	}
+	return begun
 }
 
 // doubts reads everything again after a wait without a signal: the journal may have changed too, and after a long one
@@ -271,6 +278,14 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 			r.Report(p, holdErr)
 		}
 	}
+	if err := r.backOff(ctx); err != nil {
+		return p, err
+	}
+	return Progress{Step: p.Step}, nil
+}
+
+// backOff waits before the next attempt, longer after each failure. A run that is to end waits no longer.
+func (r *run) backOff(ctx context.Context) error {
 	if r.backoff == nil {
 		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
 	}
@@ -282,9 +297,9 @@ func (r *run) failed(ctx context.Context, p Progress, err error) (Progress, erro
 		r.finishes()
 	case <-r.Stop:
 	case <-ctx.Done():
-		return p, ctx.Err()
+		return ctx.Err()
 	}
-	return Progress{Step: p.Step}, nil
+	return nil
 }
 
 // StepOf returns the name of a step for users: the pods and the operation, or, for a step of the whole

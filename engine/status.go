@@ -157,14 +157,27 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v.ordinals(ctx, clusters.Pair{Plan: p, On: on}, lost, j, step)
 	v.budgets(ctx, p, on, lost)
-	if lost[plans.Destination] == nil && (j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize && !j.Ended()) {
-		if set, err := (clusters.Pair{Plan: p, On: on}).Set(ctx, plans.Destination); err == nil && p.Grown(set).Replicas > 0 {
-			v.Added = fmt.Sprintf("ordinals %s of the destination were added by %s: %s keeps them, %s needs them gone", p.Grown(set), plans.Line(plans.Writer(set, "spec", "replicas")), command("finalize"), command("abort"))
-		}
+	if lost[plans.Destination] == nil && afterMove(j) {
+		v.Added = addedByOthers(ctx, clusters.Pair{Plan: p, On: on}, command)
 	}
 	v.flies(p, j, now())
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
+}
+
+// afterMove reports whether every ordinal has moved, and the plan is not finalized yet.
+func afterMove(j *journal.Journal) bool {
+	return j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize && !j.Ended()
+}
+
+// addedByOthers returns which ordinals others have added on the destination, and what that means. It is "" if there are
+// none, or if the set cannot be read.
+func addedByOthers(ctx context.Context, w clusters.Pair, command func(verb string) string) string {
+	set, err := w.Set(ctx, plans.Destination)
+	if err != nil || w.Plan.Grown(set).Replicas <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("ordinals %s of the destination were added by %s: %s keeps them, %s needs them gone", w.Plan.Grown(set), plans.Line(plans.Writer(set, "spec", "replicas")), command("finalize"), command("abort"))
 }
 
 // asked returns what an orchestrator should do with a plan now, as far as that can be read. For a plan that

@@ -8,7 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// A run that is to end finishes the wave in flight first: nothing is down while nobody carries the plan on. That is a
+// A run that is to end finishes the wave in flight first: nothing is down while no process carries the plan on. That is a
 // pause which the journal does not ask for, so that the next process goes on without being told to.
 
 // halts ends the run before a step if the plan pauses there, or if this process is to end and nothing is in flight. It

@@ -22,6 +22,9 @@ type ran struct {
 	err error
 }
 
+// atFixedTime is a clock that stands still.
+func atFixedTime() time.Time { return time.Unix(1000, 0) }
+
 // carried runs an engine beside the test.
 func carried(t *testing.T, e *Engine, finish, stop <-chan struct{}) <-chan ran {
 	t.Helper()
@@ -56,7 +59,7 @@ func TestARunThatIsToEndFinishesTheWaveInFlight(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			comes := false
-			e, step := scripted(t, plans.Freeze, func(_ context.Context, m plans.StepContext) (plans.Observation, error) {
+			e, step := scripted(t, plans.Freeze, func(context.Context, plans.StepContext) (plans.Observation, error) {
 				if !comes {
 					return plans.Wait(reasons.PodNotReady, "waits"), nil
 				}
@@ -72,7 +75,7 @@ func TestARunThatIsToEndFinishesTheWaveInFlight(t *testing.T) {
 				}
 			})
 			e.way.look = see(plans.Done())
-			e.Now = time.Now
+			e.Now = atFixedTime
 			finish, stop := make(chan struct{}), make(chan struct{})
 			over := carried(t, e, finish, stop)
 			synctest.Wait()
@@ -123,7 +126,7 @@ func TestARunThatIsToEndNowLeavesTheWave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, step := scripted(t, plans.Vacate, see(plans.Wait(reasons.PodLeaving, "waits")))
 		changed(t, e, func(j *journal.Journal) { j.Begun = step.Seq })
-		e.way.look, e.Now = see(plans.Done()), time.Now
+		e.way.look, e.Now = see(plans.Done()), atFixedTime
 		finish, stop := make(chan struct{}), make(chan struct{})
 		over := carried(t, e, finish, stop)
 		synctest.Wait()
@@ -172,7 +175,7 @@ func TestAnOutageKeepsOnlyAWaveInFlightFromEnding(t *testing.T) {
 			over := carried(t, e, finish, stop)
 			synctest.Wait()
 			close(finish)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			synctest.Wait()
 			select {
 			case got := <-over:

@@ -68,6 +68,9 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	if err != nil {
 		return err
 	}
+	if e.epoch > 0 {
+		e.void() // another process may have had the plan meanwhile
+	}
 	e.epoch, e.begun, e.passed, e.journal, e.notes, e.ready = j.Epoch, j.Begun, 0, nil, nil, nil
 	e.preparation.seen = nil
 	e.flies(j)

@@ -44,7 +44,7 @@ func (k *Keeper) Clear(ctx context.Context, m plans.StepContext) (plans.Observat
 	return k.sweep(ctx, m, nil)
 }
 
-// sweep records the turns whose Jobs are complete. It deletes the Jobs of the plan that no turn needs any
+// sweep takes the answers of the Jobs that are complete. It deletes the Jobs of the plan that no turn needs any
 // more: the completed ones, and the leftovers of a reversed plan.
 func (k *Keeper) sweep(ctx context.Context, m plans.StepContext, turns []turn) (plans.Observation, error) {
 	for _, side := range plans.Sides() {
@@ -56,10 +56,7 @@ func (k *Keeper) sweep(ctx context.Context, m plans.StepContext, turns []turn) (
 			i := slices.IndexFunc(turns, func(t turn) bool {
 				return t.IsJob() && side == m.GateSide() && j.Name == k.plan.JobName(t.Gate, m.Step, t.ordinal)
 			})
-			if i >= 0 && is(&j, batchv1.JobComplete) != nil {
-				k.pass(turns[i].id())
-			}
-			if i >= 0 && !k.has(turns[i]) {
+			if i >= 0 && !k.hears(m, turns[i], &j) {
 				continue
 			}
 			job, err := k.read(ctx, side, j.Name) // the deletion is conditional on this read
@@ -120,30 +117,28 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	a := k.turnOf(t)
+	a, now := k.turnOf(t), k.Prober.Now()
 	limit := t.Timeout.Duration + jobDeadlineGrace
-	left := a.since.Add(limit).Sub(k.Prober.Now())
+	left := a.since.Add(limit).Sub(now)
 	switch {
 	case left <= 0 && job == nil && a.ran:
 		return k.held(t, fmt.Sprintf("another writer has deleted Job %s of %s", name, where), fmt.Sprintf("created again for %s", limit)), nil
 	case job == nil:
-		a.ran = true
+		a.ran, a.looked = true, now
+		made := k.build(m, t)
 		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(t.ordinal)), k.undo(),
-			func(ctx context.Context) error { return k.on[side].Create(ctx, k.build(m, t)) }), nil
+			func(ctx context.Context) error { return k.on[side].Create(ctx, made) }), nil
 	case !m.Stamp.Mine(job):
 		return plans.Stop(reasons.GateJobForeign, fmt.Sprintf("Job %s of %s is not of this plan; delete it", name, where)), nil
 	case m.Stamp.Barred(job) != "":
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("Job %s of %s %s", name, where, m.Stamp.Barred(job))), nil
-	case is(job, batchv1.JobComplete) != nil:
-		k.pass(t.id())
-		return k.Look(ctx, m) // the next look deletes the Job
-	case is(job, batchv1.JobFailed) != nil && !a.ran:
-		return k.remove(m, side, job, "which failed earlier, to try again"), nil
-	case is(job, batchv1.JobFailed) != nil:
-		c := is(job, batchv1.JobFailed)
-		return k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", name, where, c.Reason, shorten(c.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, name)), nil
 	}
-	a.ran = a.ran || job.DeletionTimestamp == nil
+	if s := k.spent(m, t, job, a.ran); s != nil {
+		return *s, nil
+	}
+	if a.looked = now; job.DeletionTimestamp == nil {
+		a.ran = true
+	}
 	if startable(job) {
 		next := job.DeepCopy()
 		next.Spec.Suspend = new(bool)
@@ -157,6 +152,28 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), stateOf(job, where), t.Timeout.Duration))
 	s.Again = left
 	return s, nil
+}
+
+// spent returns what follows from a Job that was asked earlier, or that has ended. It returns nil for any other Job. A
+// Job that failed before this process ran it is tried again.
+func (k *Keeper) spent(m plans.StepContext, t turn, job *batchv1.Job, ran bool) *plans.Observation {
+	side, failed := m.GateSide(), is(job, batchv1.JobFailed)
+	var s plans.Observation
+	switch {
+	case !k.answers(m, job) && job.DeletionTimestamp == nil:
+		s = k.remove(m, side, job, "which was asked earlier, to ask again")
+	case k.answers(m, job) && is(job, batchv1.JobComplete) != nil:
+		k.hears(m, t, job)
+		s = k.remove(m, side, job, "which is not needed any more")
+	case failed != nil && !ran:
+		s = k.remove(m, side, job, "which failed earlier, to try again")
+	case failed != nil && k.answers(m, job):
+		where := k.plan.On(side)
+		s = k.held(t, fmt.Sprintf("Job %s of %s failed (%s: %s)", job.Name, where, failed.Reason, shorten(failed.Message)), fmt.Sprintf("`kubectl logs -n %s job/%s` may tell why", where.Namespace, job.Name))
+	default:
+		return nil
+	}
+	return &s
 }
 
 // startable reports whether a Job waits for the write that starts it.
@@ -179,6 +196,7 @@ func (k *Keeper) build(m plans.StepContext, t turn) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: k.plan.On(side).Namespace, Name: k.plan.JobName(t.Gate, m.Step, t.ordinal), Labels: map[string]string{Label: t.Name},
+			Annotations: map[string]string{askedAnnotation: k.tag(m)},
 		},
 		Spec: *t.Job.DeepCopy(),
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,10 +28,12 @@ type Keeper struct {
 
 	plan *plans.Plan
 	on   map[plans.Side]client.Client
-	seq  int
-	// passed lists the turns of this step that have passed, in order.
+	step plans.Step
+	// passed lists the turns of this step that have passed, in order, and heard has when each did.
 	passed []string
+	heard  map[string]time.Time
 	asked  map[string]*asking
+	round  round
 }
 
 // asking is the state of one turn.
@@ -40,6 +43,8 @@ type asking struct {
 	times int
 	seen  string // the result of the last answer, "" if it was good
 	ran   bool   // this process created its Job or saw it unfinished
+	// looked is when this process last saw that its Job has not ended.
+	looked time.Time
 }
 
 // turn is one gate for one ordinal.
@@ -68,7 +73,7 @@ func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observati
 	if s, err := k.sweep(ctx, m, turns); err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	i := slices.IndexFunc(turns, func(t turn) bool { return !k.has(t) })
+	i := k.due(turns)
 	switch {
 	case i < 0:
 		return plans.Observation{Standing: plans.After, Reason: k.story(m, len(turns))}, nil
@@ -80,35 +85,42 @@ func (k *Keeper) Look(ctx context.Context, m plans.StepContext) (plans.Observati
 	return k.ask(ctx, turns[i])
 }
 
-// recall drops the results of another step. For this step it adds the gates that the journal records as
+// recall drops the results of another step. For the arrival of a wave it adds the gates that the journal records as
 // passed, whose Jobs may be gone.
 func (k *Keeper) recall(m plans.StepContext) {
-	if k.seq != m.Seq {
-		k.seq, k.passed, k.asked = m.Seq, nil, map[string]*asking{}
+	if k.step.Seq != m.Seq {
+		k.step, k.passed, k.heard, k.asked, k.round = m.Step, nil, map[string]time.Time{}, map[string]*asking{}, round{}
 	}
-	if m.Passed == nil {
+	if m.Passed == nil || m.Op == plans.Quiesce {
 		return
 	}
-	for _, id := range m.Passed.Gates {
-		k.pass(id)
+	for i, id := range m.Passed.Gates {
+		if at := m.Passed.When(i); !slices.Contains(k.passed, id) && k.believes(at) {
+			k.pass(id, at)
+		}
 	}
 }
 
-func (k *Keeper) pass(id string) {
+func (k *Keeper) pass(id string, at time.Time) {
 	if !slices.Contains(k.passed, id) {
-		k.passed = append(k.passed, id)
+		k.passed, k.heard[id] = append(k.passed, id), at
 	}
 }
 
 func (k *Keeper) has(t turn) bool { return slices.Contains(k.passed, t.id()) }
 
 // undo returns the record of what a deletion would destroy: the results of the Jobs of the step, together
-// with the results of the gates before them.
+// with the results of the gates before them. What was answered before a wave leaves is kept nowhere: it counts for the
+// process that has asked, and for no other one (S19).
 func (k *Keeper) undo() plans.Undo {
-	if len(k.passed) == 0 {
+	if len(k.passed) == 0 || k.step.Op == plans.Quiesce {
 		return plans.Undo{}
 	}
-	return plans.Undo{Passed: &plans.Passed{Seq: k.seq, Gates: slices.Clone(k.passed)}}
+	out := &plans.Passed{Seq: k.step.Seq, Gates: slices.Clone(k.passed)}
+	for _, id := range k.passed {
+		out.At = append(out.At, metav1.Time{Time: k.heard[id].UTC().Truncate(time.Second)})
+	}
+	return plans.Undo{Passed: out}
 }
 
 // story describes how a step ended.
@@ -145,9 +157,9 @@ func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error)
 	return out, nil
 }
 
-// idle reports whether there is nothing to ask for an ordinal of a reversed plan. The ordinal never left the
-// side that gets it back, or never served on the side that gives it back. An abort must not need the gate
-// that it is the way out of.
+// idle reports whether there is nothing to ask for an ordinal of a plan that was turned. The ordinal never left the
+// side that gets it back, never served on the side that gives it back, or has left that side's range already. A turn
+// must not need the gate that it is the way out of.
 func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, error) {
 	if !m.Unsure() {
 		return false, nil
@@ -156,7 +168,11 @@ func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, 
 		return !m.InFlight(), nil
 	}
 	pod, err := k.pod(ctx, m.From, o)
-	return !available(pod), err
+	if err != nil || !available(pod) {
+		return true, err
+	}
+	set, err := clusters.Pair{Plan: k.plan, On: k.on}.Set(clusters.Live(ctx), m.From)
+	return set == nil || !plans.SliceOf(set).Has(o), err
 }
 
 // pod reads a pod live: a question is not conditional on the pod as it was read.
@@ -202,7 +218,7 @@ func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	}
 	what := ""
 	if a.times == 0 {
-		what = fmt.Sprintf("gate %s of %s: %s%s", t.Name, k.plan.Pod(t.ordinal), t.Kind(), where)
+		what = fmt.Sprintf("gate %s of %s: %s%s%s", t.Name, k.plan.Pod(t.ordinal), t.Kind(), where, k.round.again(t))
 	}
 	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return k.put(ctx, t, q, max(left, time.Second)) }), nil
 }
@@ -242,9 +258,10 @@ func (k *Keeper) put(ctx context.Context, t turn, q Question, limit time.Duratio
 	}
 	a := k.turnOf(t)
 	a.times++
-	a.next = k.Prober.Now().Add(t.Interval.Duration)
+	now := k.Prober.Now()
+	a.next = now.Add(t.Interval.Duration)
 	if a.seen = t.judge(outer, answer, err); a.seen == "" {
-		k.pass(t.id())
+		k.pass(t.id(), now)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type bench struct {
 	fakePod *fakePod
 	client  client.Client
 	m       plans.StepContext
+	side    string // the namespace of its Jobs
 }
 
 func pod(namespace, name string, ready corev1.ConditionStatus) *corev1.Pod {
@@ -71,7 +72,7 @@ func bare(t *testing.T, g plans.Gate, objects ...client.Object) *bench {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-	b := &bench{Keeper: New(p, map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}), fakePod: &fakePod{clock: time.Unix(0, 0)}, client: c}
+	b := &bench{Keeper: New(p, map[plans.Side]client.Client{plans.Source: c, plans.Destination: c}), fakePod: &fakePod{clock: time.Unix(1000, 0)}, client: c, side: "shop"}
 	b.Prober = b.fakePod
 	op := map[plans.When]plans.Op{plans.BeforeShrink: plans.Quiesce, plans.AfterGrow: plans.Verify}[g.When]
 	b.m = plans.StepContext{
@@ -286,7 +287,7 @@ func job() plans.Gate {
 func (b *bench) theJob(t *testing.T) *batchv1.Job {
 	t.Helper()
 	var list batchv1.JobList
-	if err := b.client.List(t.Context(), &list, client.InNamespace("shop")); err != nil || len(list.Items) > 1 {
+	if err := b.client.List(t.Context(), &list, client.InNamespace(b.side)); err != nil || len(list.Items) > 1 {
 		t.Fatalf("%d Jobs, %v", len(list.Items), err)
 	}
 	if len(list.Items) == 0 {
@@ -320,14 +321,48 @@ func TestAJobIsCreatedSuspended(t *testing.T) {
 		t.Error("nobody looks again when its controller is gone")
 	}
 	b.ends(t, batchv1.JobComplete)
-	if s := b.look(t, plans.Before, "delete Job backup-2-"); s.Undo.Passed == nil || s.Undo.Passed.Gates[0] != "backup/2" || s.Undo.Passed.Seq != 7 {
-		t.Errorf("what the Job says is not journaled before it is deleted: %+v", s.Undo)
+	if s := b.look(t, plans.Before, "delete Job backup-2-"); s.Undo.Passed != nil {
+		t.Errorf("what the Job says before a wave leaves is kept for another process: %+v", s.Undo)
 	}
 	b.look(t, plans.After, "gates passed: backup/2")
+}
 
-	after := bare(t, job()) // a restart before the step was recorded
-	after.m.Passed = &plans.Passed{Seq: 7, Gates: []string{"backup/2"}}
-	after.look(t, plans.After)
+// What a Job says of a wave that has arrived is in the journal, with its time, before the Job is deleted.
+func TestAnArrivalIsConfirmedOnce(t *testing.T) {
+	g := job()
+	g.When = plans.AfterGrow
+	b := bare(t, g)
+	b.side = "mall"
+	b.look(t, plans.Before, "create Job backup-2-")
+	b.look(t, plans.Before, "start Job backup-2-")
+	b.ends(t, batchv1.JobComplete)
+	s := b.look(t, plans.Before, "delete Job backup-2-")
+	if p := s.Undo.Passed; p == nil || p.Seq != 7 || len(p.Gates) != 1 || p.Gates[0] != "backup/2" || len(p.At) != 1 || p.At[0].IsZero() {
+		t.Fatalf("journaled %+v before the Job is deleted", s.Undo.Passed)
+	}
+	for name, c := range map[string]struct {
+		passed *plans.Passed
+		later  time.Duration
+		asks   bool
+	}{
+		"by a process that was replaced": {passed: s.Undo.Passed},
+		"an hour ago":                    {passed: s.Undo.Passed, later: hearsay},
+		"last night":                     {passed: s.Undo.Passed, later: hearsay + time.Second, asks: true},
+		"by a clock that was ahead":      {passed: s.Undo.Passed, later: -time.Minute, asks: true},
+		"at no time":                     {passed: &plans.Passed{Seq: 7, Gates: []string{"backup/2"}}, asks: true},
+	} {
+		next := bare(t, g)
+		next.m.Passed = c.passed
+		next.fakePod.clock = c.passed.When(0).Add(c.later)
+		if next.m.Passed.When(0).IsZero() {
+			next.fakePod.clock = time.Unix(1000, 0)
+		}
+		want := plans.After
+		if c.asks {
+			want = plans.Before
+		}
+		t.Run(name, func(t *testing.T) { next.look(t, want) })
+	}
 }
 
 func TestAFailedJobIsKept(t *testing.T) {

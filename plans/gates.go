@@ -191,13 +191,23 @@ func (g Gate) Kind() string {
 	}
 }
 
-// Passed lists the gates of one step that have passed. It is journaled BEFORE the Job that proves it
-// is deleted: a Job never runs twice for a gate that has passed.
+// Passed lists the gates that have passed since a wave has arrived. It is journaled BEFORE the Job that proves it
+// is deleted. What is answered before a wave leaves is not kept.
 type Passed struct {
 	// Seq is the number of the step.
 	Seq int `json:"seq"`
 	// Gates are entries of the form GATE/ORDINAL.
 	Gates []string `json:"gates,omitempty"`
+	// At has the time at which each of the gates has passed. A gate without one is asked again.
+	At []metav1.Time `json:"at,omitempty"`
+}
+
+// When returns when the gate of that place has passed; zero if that is not known.
+func (p *Passed) When(i int) time.Time {
+	if i >= len(p.At) {
+		return time.Time{}
+	}
+	return p.At[i].Time
 }
 
 // AllSteps is greater than any Seq.

@@ -110,20 +110,20 @@ const (
 
 // Validate returns the reason why the leg cannot be one of the plan.
 func (l Leg) Validate(p *Plan) error {
-	lowest, end := p.Start, p.End()
+	lowest := p.Start
 	switch l.Direction {
 	case Move:
 	case Abort:
 		lowest = l.Lowest
 	case Finalize:
-		lowest = end
+		lowest = p.End()
 	default:
 		return fmt.Errorf("leg.direction is %q, expected %s, %s or %s", l.Direction, Move, Abort, Finalize)
 	}
 	switch {
 	case l.First < 1 || l.First > AllSteps/2:
 		return fmt.Errorf("leg.first is %d, expected the number of a step", l.First)
-	case l.Lowest < p.Start || l.Lowest < lowest || l.Lowest > l.End || l.End > end || l.Direction != Move && l.End != end:
+	case l.Lowest < lowest || !l.within(p):
 		return fmt.Errorf("its leg (%s) is of the ordinals from %d to %d, expected those of the plan, %s", l.Direction, l.Lowest, l.End-1, p.Ordinals())
 	case l.Turned && l.Direction != Move:
 		return fmt.Errorf("leg.turned is true on a %s, expected it only on a Move", l.Direction)
@@ -131,6 +131,11 @@ func (l Leg) Validate(p *Plan) error {
 		return fmt.Errorf("leg.head is %d, expected at most the window of the plan, %d", l.Head, p.Window)
 	}
 	return nil
+}
+
+// within reports whether the ordinals of the leg are ordinals of the plan. Only a Move may end below the highest one.
+func (l Leg) within(p *Plan) bool {
+	return p.Start <= l.Lowest && l.Lowest <= l.End && l.End <= p.End() && (l.Direction == Move || l.End == p.End())
 }
 
 // Length returns the number of steps of a leg.

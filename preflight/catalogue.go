@@ -175,6 +175,7 @@ func storageChecks() []row {
 		},
 		{
 			name: "claims-awaited", worst: check.Fail, run: pods.ClaimsAwaited,
+			oneWay: "the looks wait for such pods on both ways, with the ordinal up (S20)",
 			about:  "no pod on the destination waits for a claim that the set will have there, and no workload of either side makes one that would",
 			remedy: "suspend the CronJob, scale the Deployment to 0, or delete the pod",
 		},

@@ -27,6 +27,7 @@ type Waves struct {
 	// passed is when the standing checks last passed, on the way of that direction.
 	passed    time.Time
 	direction plans.Direction
+	voids     int // how often they were void
 }
 
 // standingValidity is how long the standing checks hold after they have passed. What they look for is made by people
@@ -112,7 +113,7 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	if i.Now.Set == nil || i.Now.Existing == nil {
 		return found, nil // the next look reports which of them is gone
 	}
-	began := w.Now()
+	began, voids := w.Now(), w.voided()
 	due := w.due(j.Leg.Direction, began)
 	bars := func(c row) bool { return i.From == plans.Source || c.back == everyWave }
 	asked := slices.DeleteFunc(slices.Clone(due), func(c row) bool { return !bars(c) })
@@ -125,10 +126,10 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	answered, err := results(ctx, i, more)
 	if err != nil {
 		found.Unasked = err
-		return found, nil
+		return found, nil //nolint:nilerr // kept in Unasked
 	}
 	found.Unready = (&Report{Checks: answered}).Failed()
-	w.note(j.Leg.Direction, began, slices.Concat(asked, more), slices.Concat(answers, answered))
+	w.note(j.Leg.Direction, began, voids, slices.Concat(asked, more), slices.Concat(answers, answered))
 	return found, nil
 }
 
@@ -138,6 +139,21 @@ func (w *Waves) Passed(at time.Time) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.passed, w.direction = at, plans.Move
+}
+
+// Void makes the standing checks be asked again before the next wave, also those that are asked now (S19).
+func (w *Waves) Void() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.passed = time.Time{}
+	w.voids++
+}
+
+// voided returns how often the standing checks were void.
+func (w *Waves) voided() int {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.voids
 }
 
 // due returns the checks to run now.
@@ -162,8 +178,8 @@ func (c row) often(direction plans.Direction) again {
 	return c.wave
 }
 
-// note keeps since when the standing checks have passed, if they were run.
-func (w *Waves) note(direction plans.Direction, began time.Time, ran []row, results []Result) {
+// note keeps since when the standing checks have passed, if they were run, and were not void meanwhile.
+func (w *Waves) note(direction plans.Direction, began time.Time, voids int, ran []row, results []Result) {
 	asked := false
 	for k, c := range ran {
 		if c.often(direction) != standing {
@@ -173,9 +189,9 @@ func (w *Waves) note(direction plans.Direction, began time.Time, ran []row, resu
 			return
 		}
 	}
-	if asked {
-		w.lock.Lock()
-		defer w.lock.Unlock()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if asked && voids == w.voids {
 		w.passed, w.direction = began, direction
 	}
 }

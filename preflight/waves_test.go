@@ -88,6 +88,28 @@ func TestStandingChecksHoldForAWhile(t *testing.T) {
 	}
 }
 
+// Answers that are void are asked for again at once, also those of a check that runs meanwhile.
+func TestStandingChecksAreVoidWhenAnOrdinalWasUnavailable(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := Waves{Now: func() time.Time { return now }}
+	asks := func() bool {
+		return slices.ContainsFunc(w.due(plans.Move, now), func(r row) bool { return r.wave == standing })
+	}
+	ran := w.due(plans.Move, now)
+	w.note(plans.Move, now, w.voided(), ran, make([]Result, len(ran)))
+	if asks() {
+		t.Fatal("what has just passed is asked again")
+	}
+	if w.Void(); !asks() {
+		t.Error("what is void is not asked again")
+	}
+	before := w.voided()
+	w.Void()
+	if w.note(plans.Move, now, before, ran, make([]Result, len(ran))); !asks() {
+		t.Error("what was asked before that counts")
+	}
+}
+
 // The checks before the first write have asked everything a moment ago. They were about a Move.
 func TestWhatPassedBeforeTheStartIsNotAskedAgain(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -105,73 +105,6 @@ func returned(t *testing.T, i check.Inspection) {
 // What would leave an ordinal down on the source is found while it serves on the destination, and is asked of the source
 // alone. The user may accept what makes a pod wait, and nothing that lets another writer revert the abort.
 func TestTheSideThatReceivesIsAskedOnTheWayBack(t *testing.T) {
-	quota := func(namespace string, limit corev1.ResourceName) *corev1.ResourceQuota {
-		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed"}}
-		q.Spec.Hard = corev1.ResourceList{limit: resource.MustParse("0")}
-		return q
-	}
-	put := func(o client.Object, side plans.Side) func(*testing.T, check.Inspection) {
-		return func(t *testing.T, i check.Inspection) {
-			t.Helper()
-			if err := i.On[side].Create(t.Context(), o.DeepCopyObject().(client.Object)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	cordon := func(side plans.Side) func(*testing.T, check.Inspection) {
-		return func(t *testing.T, i check.Inspection) {
-			t.Helper()
-			var n corev1.Node
-			if err := i.On[side].Get(t.Context(), client.ObjectKey{Name: "n"}, &n); err != nil {
-				t.Fatal(err)
-			}
-			n.Spec.Unschedulable = true
-			if err := i.On[side].Update(t.Context(), &n); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	refuse := func(side plans.Side, verb string, kind client.Object) func(*testing.T, check.Inspection) {
-		return func(_ *testing.T, i check.Inspection) {
-			same := func(o client.Object) bool {
-				return strings.TrimSuffix(typed(o), "List") == typed(kind) && o.GetNamespace() == i.Plan.On(side).Namespace
-			}
-			no := apierrors.NewForbidden(appsv1.Resource("any"), "web", nil)
-			i.On[side] = interceptor.NewClient(i.On[side].(client.WithWatch), interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-					if verb == "create" && same(o) {
-						return no
-					}
-					return c.Create(ctx, o, opts...)
-				},
-				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					if verb == "patch" && same(o) {
-						return no
-					}
-					return c.Patch(ctx, o, patch, opts...)
-				},
-			})
-		}
-	}
-	expands := func(t *testing.T, i check.Inspection) {
-		t.Helper()
-		var c corev1.PersistentVolumeClaim
-		if err := i.On[plans.Destination].Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "data-web-0"}, &c); err != nil {
-			t.Fatal(err)
-		}
-		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
-		if err := i.On[plans.Destination].Status().Update(t.Context(), &c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	gone := func(side plans.Side) func(*testing.T, check.Inspection) {
-		return func(t *testing.T, i check.Inspection) {
-			t.Helper()
-			if err := i.On[side].Delete(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	foreign := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-web-0"}}
 	for name, c := range map[string]struct {
 		change func(*testing.T, check.Inspection)
@@ -206,16 +139,7 @@ func TestTheSideThatReceivesIsAskedOnTheWayBack(t *testing.T) {
 			c.change(t, i)
 			j := journal.New(i.Plan)
 			j.Leg.Direction = plans.Abort
-			ask := func() Found {
-				t.Helper()
-				w := Waves{Plan: i.Plan, On: i.On, Now: func() time.Time { return time.Unix(1000, 0) }}
-				found, err := w.Check(t.Context(), j, plans.Slice{Replicas: 1})
-				if err != nil || found.Unasked != nil {
-					t.Fatal(err, found.Unasked)
-				}
-				return found
-			}
-			found := ask()
+			found := foundFirst(t, i, j)
 			if has := slices.ContainsFunc(found.Unready, func(f check.Finding) bool { return f.Check == c.finds }); has != (c.finds != "") || !has && len(found.Unready) > 0 || len(found.Bars) > 0 {
 				t.Errorf("%s (one cluster: %t): it finds %v, and %v for every ordinal; expected %q", name, one, found.Unready, found.Bars, c.finds)
 				continue
@@ -226,11 +150,101 @@ func TestTheSideThatReceivesIsAskedOnTheWayBack(t *testing.T) {
 			if why := found.Unfit().Why; !strings.HasPrefix(why, "no ordinal that serves leaves before this is fixed, or with --ignore "+strings.Join(accepted(found.Unready), ",")+",") {
 				t.Errorf("%s: it does not say how to go on: %s", name, why)
 			}
-			if j.Assurances.Ignored = accepted(found.Unready); len(ask().Unready) > 0 {
+			if j.Assurances.Ignored = accepted(found.Unready); len(foundFirst(t, i, j).Unready) > 0 {
 				t.Errorf("%s: it is found although the user accepts it", name)
 			}
 		}
 	}
+}
+
+// quota is a quota of a namespace that has nothing left of one resource.
+func quota(namespace string, limit corev1.ResourceName) *corev1.ResourceQuota {
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed"}}
+	q.Spec.Hard = corev1.ResourceList{limit: resource.MustParse("0")}
+	return q
+}
+
+// put creates an object on a side.
+func put(o client.Object, side plans.Side) func(*testing.T, check.Inspection) {
+	return func(t *testing.T, i check.Inspection) {
+		t.Helper()
+		if err := i.On[side].Create(t.Context(), o.DeepCopyObject().(client.Object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cordon makes the node of a side unschedulable.
+func cordon(side plans.Side) func(*testing.T, check.Inspection) {
+	return func(t *testing.T, i check.Inspection) {
+		t.Helper()
+		var n corev1.Node
+		if err := i.On[side].Get(t.Context(), client.ObjectKey{Name: "n"}, &n); err != nil {
+			t.Fatal(err)
+		}
+		n.Spec.Unschedulable = true
+		if err := i.On[side].Update(t.Context(), &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refuse makes a side forbid one verb for the objects of one kind, in the namespace of the set.
+func refuse(side plans.Side, verb string, kind client.Object) func(*testing.T, check.Inspection) {
+	return func(_ *testing.T, i check.Inspection) {
+		same := func(o client.Object) bool {
+			return strings.TrimSuffix(typed(o), "List") == typed(kind) && o.GetNamespace() == i.Plan.On(side).Namespace
+		}
+		no := apierrors.NewForbidden(appsv1.Resource("any"), "web", nil)
+		i.On[side] = interceptor.NewClient(i.On[side].(client.WithWatch), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if verb == "create" && same(o) {
+					return no
+				}
+				return c.Create(ctx, o, opts...)
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if verb == "patch" && same(o) {
+					return no
+				}
+				return c.Patch(ctx, o, patch, opts...)
+			},
+		})
+	}
+}
+
+// expands makes the claim on the destination wait for the expansion of its file system.
+func expands(t *testing.T, i check.Inspection) {
+	t.Helper()
+	var c corev1.PersistentVolumeClaim
+	if err := i.On[plans.Destination].Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "data-web-0"}, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
+	if err := i.On[plans.Destination].Status().Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone deletes the priority class of the pods on a side.
+func gone(side plans.Side) func(*testing.T, check.Inspection) {
+	return func(t *testing.T, i check.Inspection) {
+		t.Helper()
+		if err := i.On[side].Delete(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// foundFirst returns what the checks of a new process find before ordinal 0 leaves.
+func foundFirst(t *testing.T, i check.Inspection, j *journal.Journal) Found {
+	t.Helper()
+	w := Waves{Plan: i.Plan, On: i.On, Now: func() time.Time { return time.Unix(1000, 0) }}
+	found, err := w.Check(t.Context(), j, plans.Slice{Replicas: 1})
+	if err != nil || found.Unasked != nil {
+		t.Fatal(err, found.Unasked)
+	}
+	return found
 }
 
 func typed(o client.Object) string {

@@ -350,7 +350,7 @@ func TestAPlanIsAbandonedWhenItsLeaseIsNotRenewed(t *testing.T) {
 		"of one that says nothing": {holder: "a/1", abandoned: true, watched: true},
 		"of one that lives":        {holder: "a/1", renews: true, watched: true},
 	} {
-		home := fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+		home := fake.NewClientBuilder().Build()
 		store := NewStore(home, "mall", p.Name)
 		var lease *Lease
 		if c.holder != "" {

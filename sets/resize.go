@@ -400,7 +400,7 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			if pod == nil {
 				s = w.missing(ctx, m, set, s)
 			}
-			return s, nil
+			return w.inOrder(ctx, m, o, set, s)
 		}
 		pods[o] = pod
 	}

@@ -41,9 +41,9 @@ const deniedFor = time.Minute
 // the one that gets it back, where the plan was reversed.
 //
 // It deletes no pod of a range: the set is read after the pod, and the range takes the ordinal back only once that pod
-// is gone. So a deletion that arrives late reaches no other pod (S6, S9).
-func (w Steps) Tended(tighten, vacate plans.Look) (tended, vacated plans.Look) {
-	d := stranded{w, time.Now, map[types.UID]denial{}}
+// is gone. So a deletion that arrives late reaches no other pod (S6, S9). now is the clock of this process.
+func (w Steps) Tended(now func() time.Time, tighten, vacate plans.Look) (tended, vacated plans.Look) {
+	d := stranded{w, now, map[types.UID]denial{}}
 	return d.look(reasons.PodLeaving, plans.StepContext.To, tighten), d.look(reasons.PodTerminating, releases, vacate)
 }
 
@@ -63,15 +63,9 @@ func (d stranded) look(id reasons.ID, side func(plans.StepContext) plans.Side, l
 
 // tend returns the deletion of the next pod of the wave, or why it has to wait. waits is the wait for the controller.
 func (d stranded) tend(ctx context.Context, m plans.StepContext, side plans.Side, waits plans.Observation) (plans.Observation, error) {
-	pods := map[int32]*corev1.Pod{}
-	for o := range m.Ordinals.All() {
-		pod, err := d.Pod(ctx, side, o)
-		if err != nil {
-			return plans.Observation{}, err
-		}
-		if pod != nil {
-			pods[o] = pod
-		}
+	pods, err := d.wave(ctx, m, side)
+	if err != nil {
+		return plans.Observation{}, err
 	}
 	set, err := d.Set(ctx, side)
 	if err != nil || set == nil || !m.Stamp.Mine(set) || set.Status.ObservedGeneration < set.Generation {
@@ -86,15 +80,32 @@ func (d stranded) tend(ctx context.Context, m plans.StepContext, side plans.Side
 		return waits, err
 	}
 	if stays, err := d.oneTooMany(ctx, m, side, set, pod); err != nil || stays != "" {
-		return plans.Wait(reasons.PodHeld, fmt.Sprintf("pod %s of %s is outside the range of its set, and is Ready: the set's controller deletes it once every other pod is available, and pod %s; %s", pod.Name, d.Plan.On(side), why, stays)), err
+		waits.ID, waits.Reason = reasons.PodHeld, fmt.Sprintf("pod %s of %s is outside the range of its set, and is Ready: the set's controller deletes it once every other pod is available, and pod %s; %s", pod.Name, d.Plan.On(side), why, stays)
+		return waits, err
 	}
 	if no, ok := d.denied[pod.UID]; ok && d.now().Sub(no.at) < deniedFor {
 		ref := d.Plan.On(side)
-		return plans.Wait(reasons.PodStranded, fmt.Sprintf("pod %s of %s is outside the range of its set, whose controller does not come to it: pod %s; this program may not delete it (%s): kubectl --context %s -n %s delete pod %s",
-			pod.Name, ref, why, no.why, ref.Context, ref.Namespace, pod.Name)), nil
+		waits.ID, waits.Reason = reasons.PodStranded, fmt.Sprintf("pod %s of %s is outside the range of its set, whose controller does not come to it: pod %s; this program may not delete it (%s): kubectl --context %s -n %s delete pod %s",
+			pod.Name, ref, why, no.why, ref.Context, ref.Namespace, pod.Name)
+		return waits, nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete pod %s, which is outside the range of its set: the set's controller waits, as pod %s", side, pod.Name, why), waits.Undo,
 		func(ctx context.Context) error { return d.remove(ctx, side, pod) }), nil
+}
+
+// wave returns the pods of the wave that exist on a side, by their ordinals.
+func (d stranded) wave(ctx context.Context, m plans.StepContext, side plans.Side) (map[int32]*corev1.Pod, error) {
+	pods := map[int32]*corev1.Pod{}
+	for o := range m.Ordinals.All() {
+		pod, err := d.Pod(ctx, side, o)
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil {
+			pods[o] = pod
+		}
+	}
+	return pods, nil
 }
 
 // remove deletes exactly the pod that was seen, with its own grace period.
@@ -178,4 +189,23 @@ func (d stranded) oneTooMany(ctx context.Context, m plans.StepContext, side plan
 		return fmt.Sprintf("without it %d ordinals would be unavailable, and at most %d may be: it stays until that one is available, or until the user allows more with --max-unavailable %d", all, m.Allowed, all), nil
 	}
 	return fmt.Sprintf("without it %d ordinals would be unavailable, and at most %d may be: it stays until that one is available; `abort` goes back", all, m.Allowed), nil
+}
+
+// inOrder adds to the wait for the pod of an ordinal that there is none of because of another one: in order, the set's
+// controller makes it when all pods below it are available.
+func (w Steps) inOrder(ctx context.Context, m plans.StepContext, ordinal int32, set *appsv1.StatefulSet, waits plans.Observation) (plans.Observation, error) {
+	if waits.Idle || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		return waits, nil
+	}
+	all, err := w.Pods(ctx, m.To(), set)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	for o := range plans.SliceOf(set).All() {
+		if why := Ready(all[w.Plan.Pod(o)]); o < ordinal && !m.Ordinals.Has(o) && why != "" {
+			waits.Reason += fmt.Sprintf("; its set makes it when all pods below it are available, and pod %s %s", w.Plan.Pod(o), why)
+			break
+		}
+	}
+	return waits, nil
 }

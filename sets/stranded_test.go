@@ -64,7 +64,7 @@ func waits(context.Context, plans.StepContext) (plans.Observation, error) {
 }
 
 func tended(w Steps) plans.Look {
-	_, vacate := w.Tended(nil, waits)
+	_, vacate := w.Tended(func() time.Time { return time.Unix(0, 0) }, nil, waits)
 	return vacate
 }
 
@@ -135,4 +135,20 @@ func TestADeletionThatIsNotAllowedIsLeftToTheUserForAWhile(t *testing.T) {
 		}
 		now = now.Add(40 * time.Second)
 	}
+}
+
+// A pod that its set does not make yet waits for another one.
+func TestTheWaitForAPodNamesTheOneBelowIt(t *testing.T) {
+	looks(t, func() *scene {
+		s := at(plans.Grow, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
+		left(s)
+		s.moment.From, s.moment.Flight.From = plans.Destination, plans.Destination
+		delete(s.pods, "shop/web-4")
+		return s
+	}, func(w Steps) plans.Look { return w.Grow }, map[string]seen{
+		"all below it are available":          {func(*scene) {}, plans.During, "pod web-4 of shop/web does not exist yet"},
+		"one is not":                          {fail("shop/web-3"), plans.During, "does not exist yet; its set makes it when all pods below it are available, and pod web-3 is"},
+		"one is not, and there is no order":   {all(parallel, fail("shop/web-3")), plans.During, "pod web-4 of shop/web does not exist yet"},
+		"one is not, and it exists by itself": {all(fail("shop/web-3"), func(s *scene) { s.runs(s.source, 4); s.fails("shop/web-4") }), plans.During, "web-4 of shop/web is"},
+	})
 }

@@ -71,11 +71,7 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	if err != nil {
 		return d, s, err
 	}
-	back := m.From == plans.Destination
-	if why := Unsettled(w.Plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
-		return d, plans.Wait(reasons.SetUnsettled, why), nil
-	}
-	if why := Unsettled(w.Plan, m.To(), to); why != "" {
+	if why := w.unsettled(m, from, to, here); why != "" {
 		return d, plans.Wait(reasons.SetUnsettled, why), nil
 	}
 	if m.Unfit != nil && here.serving > 0 {
@@ -90,13 +86,23 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	switch {
 	case others == 0:
 		return d, plans.Done(), nil
-	case !back && !(m.Unsure() && here.serving == 0): // one that was turned and is down has nothing to lose
+	case m.From != plans.Destination && (!m.Unsure() || here.serving > 0): // one that was turned and is down has nothing to lose
 		return d, plans.Wait(reasons.OrdinalDown, down[0]+"; no ordinal is scaled down until it is available"), nil
 	case here.serving == 0, others+m.Ordinals.Replicas <= m.Allowed:
 		return d, plans.Done(), nil
 	}
 	return d, plans.Wait(reasons.OrdinalDown, fmt.Sprintf("%s; with %s %d ordinals would be unavailable, and at most %d may be: no ordinal is scaled down until it is available, or until the user allows more with --max-unavailable %d",
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas)), nil
+}
+
+// unsettled returns why the wave has to wait for one of the two sets, or "". In an abort the set that it leaves may be
+// unsettled where no pod of the wave serves. Its status must be current for that.
+func (w Steps) unsettled(m plans.StepContext, from, to *appsv1.StatefulSet, here tally) string {
+	back := m.From == plans.Destination
+	if why := Unsettled(w.Plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
+		return why
+	}
+	return Unsettled(w.Plan, m.To(), to)
 }
 
 // Unavailable returns the reason why some ordinal of a side is not available, or "". Ordinals that were added on the

@@ -219,7 +219,7 @@ func playPreparation(t *testing.T, p *plans.Plan, on map[plans.Side]client.Clien
 	looks := []struct {
 		look plans.Look
 		m    plans.StepContext
-	}{{Prepare(p, on), m}, {Looks(p, on)[plans.Reserve], away}, {Looks(p, on)[plans.Claim], away}}
+	}{{Prepare(p, on), m}, {Looks(p, on, nil)[plans.Reserve], away}, {Looks(p, on, nil)[plans.Claim], away}}
 	for range 20 {
 		if len(looks) == 0 {
 			return wrote

@@ -164,16 +164,7 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 	vouched := slices.Contains(flight.NodesGone, pod.Node)
 	switch {
 	case node != nil && NodeReady(node) && (pod.NodeUID == "" || node.UID == pod.NodeUID):
-		if s := unused(node, flight.Of(pod.Ordinal)); s.Standing != plans.After {
-			return s, nil
-		}
-		over := plans.Observation{Reason: ", and its containers have ended, as the user has confirmed (--node-gone)"}
-		if !vouched {
-			if over, err = v.outlived(ctx, m, flight, pod); err != nil || over.Standing != plans.After {
-				return over, err
-			}
-		}
-		pod.Stopped = fmt.Sprintf("node %s is Ready%s", node.Name, over.Reason)
+		return v.stoppedOn(ctx, m, flight, pod, node, vouched)
 	case vouched:
 		pod.Stopped = fmt.Sprintf("node %s is permanently gone, as the user has confirmed (--node-gone)", pod.Node)
 	case node == nil || pod.NodeUID != "" && node.UID != pod.NodeUID:
@@ -185,6 +176,24 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 		return plans.Wait(reasons.NodeNotReady, fmt.Sprintf("node %s, where %s ran, is not Ready: its containers may still run; repair the node, or make sure that the machine is off and confirm it: taint the node with %s, or use --node-gone %s",
 			node.Name, name, corev1.TaintNodeOutOfService, node.Name)), nil
 	}
+	return plans.Done(), nil
+}
+
+// stoppedOn waits for the end of an absent pod whose node is Ready: its kubelet must no longer use the volumes. Where
+// only the end of the containers would show that a volume is free, the word of the user replaces the grace period.
+func (v mover) stoppedOn(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod, node *corev1.Node, vouched bool) (plans.Observation, error) {
+	if s := unused(node, flight.Of(pod.Ordinal)); s.Standing != plans.After {
+		return s, nil
+	}
+	why := ", and its containers have ended, as the user has confirmed (--node-gone)"
+	if !vouched {
+		over, err := v.outlived(ctx, m, flight, pod)
+		if err != nil || over.Standing != plans.After {
+			return over, err
+		}
+		why = over.Reason
+	}
+	pod.Stopped = fmt.Sprintf("node %s is Ready%s", node.Name, why)
 	return plans.Done(), nil
 }
 

@@ -132,16 +132,7 @@ func TestAVolumeThatIsNeverAttachedIsFreeWhenTheGracePeriodIsOver(t *testing.T) 
 		m := at(plans.Vacate, pods(c.known))
 		left := c.grace
 		if c.pod != nil { // the clock begins when the pod is seen to terminate
-			s, err := look(t.Context(), m)
-			if err != nil || s.Standing != plans.During || s.ID != reasons.PodTerminating {
-				t.Fatalf("%s: %+v, %v", name, s, err)
-			}
-			m.Flight = s.Undo.Flight
-			next := c.pod.DeepCopy()
-			next.Finalizers = nil
-			if err := server.Update(t.Context(), next); err != nil {
-				t.Fatal(err)
-			}
+			m.Flight = terminates(t, name, server, look, m, c.pod)
 			now = now.Add(20 * time.Second)
 			left -= 20 * time.Second
 		}
@@ -157,4 +148,20 @@ func TestAVolumeThatIsNeverAttachedIsFreeWhenTheGracePeriodIsOver(t *testing.T) 
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
+}
+
+// terminates looks once at a pod that is being deleted, and then makes it go. It returns the flight that the look has
+// recorded.
+func terminates(t *testing.T, name string, server client.Client, look plans.Look, m plans.StepContext, pod *corev1.Pod) *plans.Flight {
+	t.Helper()
+	s, err := look(t.Context(), m)
+	if err != nil || s.Standing != plans.During || s.ID != reasons.PodTerminating {
+		t.Fatalf("%s: %+v, %v", name, s, err)
+	}
+	next := pod.DeepCopy()
+	next.Finalizers = nil
+	if err := server.Update(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	return s.Undo.Flight
 }

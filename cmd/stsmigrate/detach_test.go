@@ -60,14 +60,12 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		want    func(*plans.Declaration) bool
 		refused string
 	}{
-		"a pause":        {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Request == nil && d.Direction == "" }, ""},
-		"the way on":     {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Request.Resume && d.Direction == plans.Move }, ""},
-		"a part of it":   {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Request.PauseAfter == 1 && d.Request.UntilOrdinal == nil }, ""},
-		"as far as that": {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Request.UntilOrdinal == 2 }, ""},
-		"the abort":      {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
-		"another template": {underWay, resume + " --yes --other-template 0123abcd --ignore nodes-fit,quota", func(d *plans.Declaration) bool {
-			return d.Request.OtherTemplate == "0123abcd" && slices.Equal(d.Request.Ignore, []string{"nodes-fit", "quota"})
-		}, ""},
+		"a pause":             {underWay, "pause web", func(d *plans.Declaration) bool { return d.Paused && d.Request == nil && d.Direction == "" }, ""},
+		"the way on":          {underWay, resume + " --yes", func(d *plans.Declaration) bool { return !d.Paused && d.Request.Resume && d.Direction == plans.Move }, ""},
+		"a part of it":        {underWay, resume + " --yes --pause-after 1", func(d *plans.Declaration) bool { return d.Request.PauseAfter == 1 && d.Request.UntilOrdinal == nil }, ""},
+		"as far as that":      {underWay, resume + " --yes --until-ordinal 2", func(d *plans.Declaration) bool { return *d.Request.UntilOrdinal == 2 }, ""},
+		"the abort":           {underWay, "abort web --yes --max-unavailable 2", func(d *plans.Declaration) bool { return d.Direction == plans.Abort && d.Request.MaxUnavailable == 2 }, ""},
+		"another template":    {underWay, resume + " --yes --other-template 0123abcd --ignore nodes-fit,quota", acceptsTheTemplate, ""},
 		"a word that is none": {underWay, "abort web --yes --other-template yes", nil, "--other-template yes: expected the 8 digits"},
 		"an unknown check":    {underWay, "abort web --yes --ignore quotas", nil, "--ignore quotas: expected one of"},
 		"another writer":      {underWay, "abort web --yes --ignore owner", nil, "--ignore owner: expected one of"},
@@ -91,8 +89,8 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 		}
 		if c.refused == "" {
 			declared(t, name, p, got, d, c.want)
-		} else if got.code != exitError || !strings.Contains(got.errOut, c.refused) || d != nil {
-			t.Errorf("%s: %+v, expected %q, and nothing declared: %+v", name, got, c.refused, d)
+		} else {
+			undeclared(t, name, got, d, c.refused)
 		}
 	}
 }
@@ -100,6 +98,19 @@ func TestWishesForADetachedPlanAreDeclared(t *testing.T) {
 // asksForNoNames reports whether the removal of the names is all that is requested.
 func asksForNoNames(d *plans.Declaration) bool {
 	return reflect.DeepEqual(*d.Request, plans.Request{ID: d.Request.ID, RemoveNames: true}) && d.Direction == plans.Finalize && !d.KeepNames
+}
+
+// acceptsTheTemplate reports whether the request accepts another template, and ignores what the command names.
+func acceptsTheTemplate(d *plans.Declaration) bool {
+	return d.Request.OtherTemplate == "0123abcd" && slices.Equal(d.Request.Ignore, []string{"nodes-fit", "quota"})
+}
+
+// undeclared requires that a command was refused with these words, and that nothing is declared.
+func undeclared(t *testing.T, name string, got outcome, d *records.Declared, refused string) {
+	t.Helper()
+	if got.code != exitError || !strings.Contains(got.errOut, refused) || d != nil {
+		t.Errorf("%s: %+v, expected %q, and nothing declared: %+v", name, got, refused, d)
+	}
 }
 
 // declared requires that a command succeeded, and that its request is declared for exactly this plan.

@@ -24,22 +24,10 @@ import (
 // conclude reports how a run ended, what it has left in flight, and which command comes next.
 func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Direction, p engine.Progress, left stops.Remains, err error) error {
 	verb := map[plans.Direction]string{plans.Move: "apply", plans.Abort: "abort", plans.Finalize: "finalize"}[direction]
-	back := "; to abort: " + t.Command("abort")
+	back := wayBack(t, direction, p)
 	switch {
-	case direction == plans.Abort && !p.Step.Op.Closes():
-		back = "; to turn the plan to the destination again: " + t.Command("apply")
-	case direction == plans.Finalize && p.Step.Op == plans.Retire && p.ID != reasons.SetTerminating:
-		back = "; nothing of the source is deleted yet, and to roll back: " + t.Command("abort")
-	case direction != plans.Move:
-		back = ""
-	}
-	switch {
-	case errors.Is(err, engine.ErrStopped) && left.InFlight != nil:
-		return exitCode{code: exitInFlight, message: fmt.Sprintf("stopped in flight: %s. To resume: %s%s", left.InFlight.Message, t.Command("resume"), back)}
-	case errors.Is(err, engine.ErrStopped) && p.Kind != engine.Stopped && left.Unread != nil:
-		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. Whether an ordinal is in flight could not be read (%s): see %s. To resume: %s%s", oneLine(left.Unread.Error()), t.Command("status"), t.Command("resume"), back)}
 	case errors.Is(err, engine.ErrStopped):
-		return exitCode{code: exitInterrupted, message: strings.TrimSuffix(fmt.Sprintf("stopped; no ordinal is in flight. To resume: %s%s\n%s", t.Command("resume"), back, hints.Bridged(t)), "\n")}
+		return stoppedRun(t, p, left, back)
 	case err != nil && (j != nil || direction == plans.Move):
 		return down(failed(t, "resume", err), left)
 	case err != nil: // what was asked for may not be recorded: `resume` would go on in the direction before
@@ -50,22 +38,54 @@ func (a *app) conclude(t *reach.Target, j *journal.Journal, direction plans.Dire
 		return exitCode{code: exitBlocked, message: fmt.Sprintf("blocked: %s\n%sNothing more is written. When the cause is fixed: %s%s%s", reasons.Tagged(p.ID, p.Reason), left.Sentence(), t.Command("resume"), back, a.explained(p.ID))}
 	case p.Kind == engine.Paused:
 		fmt.Fprintf(a.Out, "%s; no ordinal is in flight. To resume: %s%s\n%s", p.Reason, t.Command("resume"), back, hints.Bridged(t))
-	case p.Outcome == plans.Split:
+	default:
+		a.tellOutcome(t, j, p, back)
+	}
+	return nil
+}
+
+// wayBack returns the words about the command that turns the plan into another direction, or "" if there is none.
+func wayBack(t *reach.Target, direction plans.Direction, p engine.Progress) string {
+	switch {
+	case direction == plans.Abort && !p.Step.Op.Closes():
+		return "; to turn the plan to the destination again: " + t.Command("apply")
+	case direction == plans.Finalize && p.Step.Op == plans.Retire && p.ID != reasons.SetTerminating:
+		return "; nothing of the source is deleted yet, and to roll back: " + t.Command("abort")
+	case direction != plans.Move:
+		return ""
+	}
+	return "; to abort: " + t.Command("abort")
+}
+
+// stoppedRun returns the exit code and the message of a run that was stopped. They depend on what is left in flight.
+func stoppedRun(t *reach.Target, p engine.Progress, left stops.Remains, back string) exitCode {
+	switch {
+	case left.InFlight != nil:
+		return exitCode{code: exitInFlight, message: fmt.Sprintf("stopped in flight: %s. To resume: %s%s", left.InFlight.Message, t.Command("resume"), back)}
+	case p.Kind != engine.Stopped && left.Unread != nil:
+		return exitCode{code: exitInterrupted, message: fmt.Sprintf("stopped; everything written so far is recorded. Whether an ordinal is in flight could not be read (%s): see %s. To resume: %s%s", oneLine(left.Unread.Error()), t.Command("status"), t.Command("resume"), back)}
+	}
+	return exitCode{code: exitInterrupted, message: strings.TrimSuffix(fmt.Sprintf("stopped; no ordinal is in flight. To resume: %s%s\n%s", t.Command("resume"), back, hints.Bridged(t)), "\n")}
+}
+
+// tellOutcome reports the outcome of a leg that has come to its end, and what to do after it.
+func (a *app) tellOutcome(t *reach.Target, j *journal.Journal, p engine.Progress, back string) {
+	switch p.Outcome {
+	case plans.Split:
 		fmt.Fprintf(a.Out, "split, as asked: %s keeps the ordinals below, %s has the others.\nTo move the rest: %s%s\n%s", t.Plan.Source, t.Plan.Destination, t.Command("resume"), back, hints.Bridged(t))
-	case p.Outcome == plans.Moved:
+	case plans.Moved:
 		if p.Downtime != nil {
 			fmt.Fprintf(a.Out, "each wave was %s\n", p.Downtime)
 		}
 		fmt.Fprintf(a.Out, "moved: %d ordinals of %s are on %s.\nTo clean the source up: %s%s\n%s", t.Plan.Count, t.Plan.Source, t.Plan.Destination, t.Command("finalize"), back, hints.Bridged(t))
-	case p.Outcome == plans.Aborted:
+	case plans.Aborted:
 		fmt.Fprintf(a.Out, "aborted: every ordinal is on %s%s.\n", t.Plan.Source, hints.Before(j))
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Destination))
 		fmt.Fprint(a.Out, hints.Record(t, &journal.Journal{}))
-	case p.Outcome == plans.Finalized:
+	case plans.Finalized:
 		fmt.Fprintf(a.Out, "finalized: %s is on its own; the source set is gone. Other objects of the namespace %s (Services, ConfigMaps, your own budgets) are left unchanged.\n%s", t.Plan.Destination, t.Plan.Source.Namespace, hints.Unbound(j))
 		fmt.Fprint(a.Out, hints.LeftBehind(t, plans.Source))
 	}
-	return nil
 }
 
 // leaves is how long a run that has ended looks at what it leaves in flight.

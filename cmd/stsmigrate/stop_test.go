@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,20 +58,12 @@ func TestAStoppedPlanSaysWhatIsDown(t *testing.T) {
 			keepOf(t, on, "mall", func(*build.Inputs) {}, c.set)
 			reach := []string{"-n", "mall", "--kubeconfig", config}
 			got := command(t, append([]string{"status", "web"}, reach...)...)
-			if got.code != c.code || !strings.Contains(got.out, c.state) || !strings.Contains(got.out, c.says) || (c.says != "") != strings.Contains(got.out, "down:") {
+			if got.code != c.code {
 				t.Errorf("status ends with %d: %s%s", got.code, got.out, got.errOut)
 			}
-			if next := "`stsmigrate resume web -n mall --context home`"; !strings.Contains(got.out, "next:    "+next) && !strings.Contains(got.out, "stsmigrate resume web") {
-				t.Errorf("status does not name %s: %s", next, got.out)
-			}
-			if turns := strings.Contains(got.out, "turns the plan to the destination again"); strings.Contains(got.out, "stsmigrate apply") != turns {
-				t.Errorf("status names two verbs that go on: %s", got.out)
-			}
+			showsWhatIsDown(t, got, c.state, c.says)
 			got = command(t, append([]string{"status", "web", "-o", "json"}, reach...)...)
-			var v engine.View
-			if err := json.Unmarshal([]byte(got.out), &v); err != nil || v.State != c.state || (v.InFlight != nil) != (c.says != "") || v.InFlight != nil && (v.InFlight.Pods != "web-2" || len(v.InFlight.Down) != 1) {
-				t.Errorf("%v: %s", err, got.out)
-			}
+			viewHasWhatIsDown(t, got, c.state, c.says != "")
 			if got = command(t, append([]string{"get"}, reach...)...); !strings.Contains(got.out, c.state) {
 				t.Errorf("get: %s", got.out)
 			}
@@ -82,6 +75,29 @@ func TestAStoppedPlanSaysWhatIsDown(t *testing.T) {
 				t.Errorf("wait for it ends with %d: %s", got.code, got.errOut)
 			}
 		})
+	}
+}
+
+// showsWhatIsDown checks the status for people: the state, what is down, and the one command that continues.
+func showsWhatIsDown(t *testing.T, got outcome, state, says string) {
+	t.Helper()
+	if !strings.Contains(got.out, state) || !strings.Contains(got.out, says) || (says != "") != strings.Contains(got.out, "down:") {
+		t.Errorf("status ends with %d: %s%s", got.code, got.out, got.errOut)
+	}
+	if next := "`stsmigrate resume web -n mall --context home`"; !strings.Contains(got.out, "next:    "+next) && !strings.Contains(got.out, "stsmigrate resume web") {
+		t.Errorf("status does not name %s: %s", next, got.out)
+	}
+	if turns := strings.Contains(got.out, "turns the plan to the destination again"); strings.Contains(got.out, "stsmigrate apply") != turns {
+		t.Errorf("status names two verbs that go on: %s", got.out)
+	}
+}
+
+// viewHasWhatIsDown checks the status for programs: the state, and whether the wave of web-2 is in flight.
+func viewHasWhatIsDown(t *testing.T, got outcome, state string, flies bool) {
+	t.Helper()
+	var v engine.View
+	if err := json.Unmarshal([]byte(got.out), &v); err != nil || v.State != state || (v.InFlight != nil) != flies || v.InFlight != nil && (v.InFlight.Pods != "web-2" || len(v.InFlight.Down) != 1) {
+		t.Errorf("%v: %s", err, got.out)
 	}
 }
 
@@ -182,6 +198,10 @@ func (k *stream) until(t *testing.T, text string, over <-chan int) {
 // A wave that waits for what does not come holds up the first signal, which says so, and not the second. Several copies of
 // one signal are one. The Lease is given up, also when the terminal is closed.
 func TestTheFirstSignalWaitsForTheWaveAndTheSecondDoesNot(t *testing.T) {
+	// Under nohup a hang-up is ignored, and what is started there ignores it too.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGHUP)
+	defer signal.Stop(unheard)
 	for name, first := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "a process manager": syscall.SIGTERM, "a closed terminal": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			on, config := serve(t, []string{"home"})
@@ -191,28 +211,8 @@ func TestTheFirstSignalWaitsForTheWaveAndTheSecondDoesNot(t *testing.T) {
 				j.Epoch = 4
 			})
 			store := records.NewStore(on, "mall", "web")
-			silent, raised := new(atomic.Bool), sync.OnceFunc(func() {
-				for _, one := range []syscall.Signal{first, syscall.SIGTERM, syscall.SIGHUP} {
-					if err := syscall.Kill(os.Getpid(), one); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-			on.away = func(r *http.Request) bool { // once the plan is taken over, the sets cannot be read
-				if !strings.Contains(r.URL.Path, "/statefulsets") {
-					return false
-				}
-				j, _, err := store.Journal(r.Context(), p)
-				switch {
-				case err != nil || j.Epoch == 4:
-				case silent.Load():
-					raised()
-					return true
-				default:
-					silent.Store(strings.Contains(r.URL.Path, "/mall/")) // the last one that is stamped
-				}
-				return false
-			}
+			raised := sync.OnceFunc(func() { raise(t, first, syscall.SIGTERM, syscall.SIGHUP) })
+			on.away = setsAwayAfter(store, p, 4, raised)
 			errOut, code := &stream{news: make(chan struct{}, 1)}, make(chan int, 1)
 			go func() {
 				code <- run([]string{"stsmigrate", "resume", "web", "--yes", "-n", "mall", "--kubeconfig", config}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: errOut})
@@ -237,6 +237,37 @@ func TestTheFirstSignalWaitsForTheWaveAndTheSecondDoesNot(t *testing.T) {
 				t.Errorf("recorded %+v", events)
 			}
 		})
+	}
+}
+
+// raise sends these signals to the process of the test.
+func raise(t *testing.T, signals ...syscall.Signal) {
+	t.Helper()
+	for _, one := range signals {
+		if err := syscall.Kill(os.Getpid(), one); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// setsAwayAfter returns a function for served.away. Once a process has taken the plan over from this epoch and stamped the
+// sets, they cannot be read. Each such attempt calls tried.
+func setsAwayAfter(store *records.Store, p *plans.Plan, epoch int64, tried func()) func(*http.Request) bool {
+	silent := new(atomic.Bool)
+	return func(r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/statefulsets") {
+			return false
+		}
+		j, _, err := store.Journal(r.Context(), p)
+		switch {
+		case err != nil || j.Epoch == epoch:
+		case silent.Load():
+			tried()
+			return true
+		default:
+			silent.Store(strings.Contains(r.URL.Path, "/mall/")) // the last one that is stamped
+		}
+		return false
 	}
 }
 

@@ -33,7 +33,7 @@ func (a *app) verify(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	report, err := verify.Plan(ctx, clusters.Pair{Plan: t.Plan, On: t.On}, t.Store)
+	report, err := verify.Plan(ctx, clusters.Pair{Plan: t.Plan, On: t.On}, t.Store, a.now)
 	if err != nil {
 		return err
 	}

@@ -32,13 +32,14 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 		out.Work = out.Work && j.Epoch > 0
 		return out
 	}
-	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move), d.Request != nil && d.Request.ID != j.Observed.Request)
+	fresh := isNew(d.Request, j)
+	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move), fresh)
 	observed := plans.Observed{Direction: direction, Paused: d.Paused, Request: j.Observed.Request}
 	if d.Request != nil {
 		observed.Request = d.Request.ID
 	}
 	out.By = d.Requesters(changedFields(observed, j.Observed)...)
-	if d.Request != nil && d.Request.RemoveNames && d.Request.ID != j.Observed.Request {
+	if fresh && d.Request.RemoveNames {
 		if err := cmp.Or(KeepsNames(p, j), isGone(p, d.Request)); err != nil {
 			return out.refuse(observed, err)
 		}
@@ -50,7 +51,7 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 		return out
 	}
 	command := plans.Command{Direction: direction, Turns: direction == plans.Move && j.Leg.Direction != plans.Move, By: out.By, KeepNames: d.KeepNames && direction == plans.Finalize, Observed: &observed}
-	if d.Request != nil && d.Request.ID != j.Observed.Request {
+	if fresh {
 		command.SkipGates, command.Assurance, command.Limits = d.Request.SkipGates, d.Request.Assurance(), d.Request.Limits()
 	}
 	trial := *j
@@ -59,6 +60,11 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 	}
 	out.Command, out.Work, out.RefusedID, out.Refused = command, true, notYet(later, ""), later
 	return out
+}
+
+// isNew reports whether there is a request that the journal has not observed.
+func isNew(r *plans.Request, j *journal.Journal) bool {
+	return r != nil && r.ID != j.Observed.Request
 }
 
 // changedFields returns the fields in which a Declaration differs from the one that was observed last.

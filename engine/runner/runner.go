@@ -91,25 +91,10 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	} else if reason != nil {
 		return c.block(ctx, command, *reason)
 	}
-	if c.Before != nil {
-		if err := c.Store.Change(ctx, c.Plan, c.Before); err != nil {
-			return p, nil, err
-		}
+	if err := c.before(ctx); err != nil {
+		return p, nil, err
 	}
-	e := engine.New(c.Plan, c.Store, c.On)
-	e.Now, e.Holder, e.Permit, e.Checks = c.Now, c.Holder, c.Waves.Of(c.Plan), c.Checks
-	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
-	if c.Checks != nil {
-		waves.Passed(c.Checks.At.Time)
-	}
-	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (wavecheck.Answer, error) {
-		found, err := waves.Check(ctx, j, wave)
-		if err == nil {
-			found, err = found.Decided()
-		}
-		return wavecheck.Answer{Why: check.Words(found.Bars), Unfit: found.Unfit()}, err
-	}
-	e.Gates.Prober = gates.Through(c.Configs, c.Now)
+	e := c.engine()
 	err = e.Accept(clusters.Urgent(ctx), command, c.Still) // urgent, since a wave may be under way
 	if gone := new(engine.Rewound); errors.As(err, &gone) {
 		return c.block(ctx, command, Barred{gone.ReasonID(), gone.Error()})
@@ -141,6 +126,34 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// before changes the journal as the caller wants it BEFORE the plan is taken over.
+func (c Runner) before(ctx context.Context) error {
+	if c.Before == nil {
+		return nil
+	}
+	return c.Store.Change(ctx, c.Plan, c.Before)
+}
+
+// engine returns an engine for the plan, with the checks that it makes before each wave.
+func (c Runner) engine() *engine.Engine {
+	e := engine.New(c.Plan, c.Store, c.On)
+	e.Now, e.Holder, e.Permit, e.Checks = c.Now, c.Holder, c.Waves.Of(c.Plan), c.Checks
+	waves := preflight.Waves{Plan: c.Plan, On: e.Recent.Clients(c.Plan, c.On), Orchestrated: c.orchestrated(), Now: c.Now}
+	if c.Checks != nil {
+		waves.Passed(c.Checks.At.Time)
+	}
+	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (wavecheck.Answer, error) {
+		found, err := waves.Check(ctx, j, wave)
+		if err == nil {
+			found, err = found.Decided()
+		}
+		return wavecheck.Answer{Why: check.Words(found.Bars), Unfit: found.Unfit()}, err
+	}
+	e.Voided = waves.Void
+	e.Gates.Prober = gates.Through(c.Configs, c.Now)
+	return e
 }
 
 // halts returns a channel that is closed when the run must end after the current write: the user wants that, or the

@@ -56,7 +56,7 @@ func (e errMoving) Error() string {
 
 // Plan compares a plan with both clusters. What differs is believed only if the journal is the same before and
 // after everything was read: a step that ends meanwhile changes what is expected.
-func Plan(ctx context.Context, w clusters.Pair, store *records.Store) (*Report, error) {
+func Plan(ctx context.Context, w clusters.Pair, store *records.Store, now func() time.Time) (*Report, error) {
 	for range attempts {
 		before, lost, err := kept(ctx, w.Plan, store)
 		if err != nil {
@@ -70,7 +70,7 @@ func Plan(ctx context.Context, w clusters.Pair, store *records.Store) (*Report, 
 			return nil, lost
 		}
 		report := compare(w.Plan, before, found)
-		if holder, _, err := store.Holder(ctx, time.Now); err == nil { // else it is said to be stopped while it moves
+		if holder, _, err := store.Holder(ctx, now); err == nil { // else it is said to be stopped while it moves
 			report.State = records.State(w.Plan, before, holder)
 		}
 		after, _, err := kept(ctx, w.Plan, store)

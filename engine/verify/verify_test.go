@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,6 +20,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/records"
 )
+
+// noon is a clock that stands still.
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 func TestAReportIsATableOrASentence(t *testing.T) {
 	r := &Report{Plan: "web", State: "Moving", Step: "4/Grow", Compared: 12}
@@ -40,7 +44,7 @@ func TestASetThatIsGoneBeforeTheStartIsADifference(t *testing.T) {
 		t.Fatal(err)
 	}
 	on := clusters.Clusters{plans.Source: client.Client(home), plans.Destination: home}
-	r, err := Plan(t.Context(), clusters.Pair{Plan: p, On: on}, store)
+	r, err := Plan(t.Context(), clusters.Pair{Plan: p, On: on}, store, noon)
 	if err != nil || len(r.Differences) != 1 || r.Differences[0].Seen != "it does not exist" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -58,7 +62,7 @@ func TestAJournalThatIsOlderThanAMarkIsADifference(t *testing.T) {
 		if err := store.Create(t.Context(), p, j); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Plan(t.Context(), clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: client.Client(home), plans.Destination: home}}, store)
+		r, err := Plan(t.Context(), clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: client.Client(home), plans.Destination: home}}, store, noon)
 		if err != nil {
 			t.Fatal(err)
 		}

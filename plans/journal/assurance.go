@@ -92,11 +92,8 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 		flight = j.believe(p, w.NodeGone)
 	}
 	if w.MaxUnavailable != 0 {
-		if j.Leg.Direction != plans.Abort {
-			return fmt.Errorf("plan %s is not being aborted: during the move at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
-		}
-		if w.MaxUnavailable < p.MaxUnavailable || w.MaxUnavailable > p.Count {
-			return fmt.Errorf("--max-unavailable %d: expected %d, the number that plan %s allows, to %d, the number of its ordinals", w.MaxUnavailable, p.MaxUnavailable, p.Name, p.Count)
+		if err := j.refuses(p, w.MaxUnavailable); err != nil {
+			return err
 		}
 		v.MaxUnavailable = w.MaxUnavailable
 	}
@@ -114,6 +111,18 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	}
 	v.Ignored = slices.Compact(slices.Sorted(slices.Values(slices.Concat(v.Ignored, w.Ignore))))
 	j.Assurances, j.Flight = v, flight
+	return nil
+}
+
+// refuses returns why the user cannot allow that many ordinals to be unavailable, or nil. It is possible during an abort
+// only.
+func (j *Journal) refuses(p *plans.Plan, unavailable int32) error {
+	if j.Leg.Direction != plans.Abort {
+		return fmt.Errorf("plan %s is not being aborted: during the move at most %d ordinals may be unavailable", p.Name, p.MaxUnavailable)
+	}
+	if unavailable < p.MaxUnavailable || unavailable > p.Count {
+		return fmt.Errorf("--max-unavailable %d: expected %d, the number that plan %s allows, to %d, the number of its ordinals", unavailable, p.MaxUnavailable, p.Name, p.Count)
+	}
 	return nil
 }
 

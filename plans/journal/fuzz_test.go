@@ -163,7 +163,7 @@ func walked(p *plans.Plan) []*Journal {
 		Retention: map[plans.Side]appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{plans.Source: {WhenDeleted: "Delete", WhenScaled: "Retain"}},
 		Budgets:   map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: {}}, Slice: &plans.Slice{},
 	}
-	under.Passed = &plans.Passed{Seq: 7, Gates: []string{"g/4"}}
+	under.Passed = &plans.Passed{Seq: 7, Gates: []string{"g/4"}, At: []metav1.Time{{Time: time.Unix(1, 0).UTC()}}}
 	under.Stopwatch = &Stopwatch{Span: plans.Detaching, Since: metav1.NewMicroTime(time.Unix(1, 0)), Took: map[plans.Span]metav1.Duration{plans.Terminating: {Duration: time.Second}}}
 	under.Prepared = &plans.Slice{Start: 2, Replicas: 1}
 	turned := *under

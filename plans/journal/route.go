@@ -33,12 +33,9 @@ func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
 	if step.Moves() {
 		top = step.Ordinals.End()
 	}
-	lowest := p.Start
-	if r.Until != nil {
-		lowest = *r.Until
-	}
-	if lowest < p.Start || lowest >= top {
-		return fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
+	lowest, err := lowestTo(p, r, top)
+	if err != nil {
+		return err
 	}
 	j.behind(p, top, began && step.Op == plans.Tighten)
 	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
@@ -46,6 +43,18 @@ func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
 		j.PauseAt = at
 	}
 	return nil
+}
+
+// lowestTo returns the lowest ordinal that is to move. Those below top are still on the source.
+func lowestTo(p *plans.Plan, r plans.Limits, top int32) (int32, error) {
+	lowest := p.Start
+	if r.Until != nil {
+		lowest = *r.Until
+	}
+	if lowest < p.Start || lowest >= top {
+		return 0, fmt.Errorf("--until-ordinal %d: expected an ordinal from %d to %d, those that are still on the source of plan %s", lowest, p.Start, top-1, p.Name)
+	}
+	return lowest, nil
 }
 
 // behind puts the waves that are still to come, from top downwards, after the steps that have begun.
@@ -65,7 +74,7 @@ func (j *Journal) PauseDue(s plans.Step) bool {
 }
 
 // Skip records the user's request to continue without gates: for a Move, without those of the step under
-// way or of the next step that has any; for an Abort, without any.
+// way or of the next step that has any; for an Abort, without any. A wave that is to leave is asked about until it has.
 func (j *Journal) Skip(p *plans.Plan) error {
 	if len(p.Gates) == 0 || j.Leg.Direction == plans.Finalize {
 		return fmt.Errorf("--skip-gates: plan %s has no gates to skip", p.Name)
@@ -74,7 +83,11 @@ func (j *Journal) Skip(p *plans.Plan) error {
 		j.SkipGates = plans.AllSteps
 		return nil
 	}
-	for seq := j.Done + 1; ; seq++ {
+	first := j.Done + 1
+	if s, more := p.Step(j.Leg, first); more && s.Op == plans.Shrink {
+		first--
+	}
+	for seq := first; ; seq++ {
 		s, more := p.Step(j.Leg, seq)
 		if !more {
 			return fmt.Errorf("--skip-gates: plan %s has no gate left to skip", p.Name)

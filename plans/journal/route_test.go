@@ -189,6 +189,13 @@ func TestSkippingIsForOneStepOrForTheWholeWayBack(t *testing.T) {
 	if s, _ := p.Step(j.Leg, j.SkipGates); s.ID() != "3/Verify" || j.Skipped(p) != "skipped at web-3 Verify (--skip-gates)" {
 		t.Errorf("skips up to %s: %s", s.ID(), j.Skipped(p))
 	}
+	leaves := at(t, p, New(p), "3/Shrink") // it is still there: its gates are asked again at this step
+	if err := leaves.Skip(p); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := p.Step(leaves.Leg, leaves.SkipGates); s.ID() != "3/Quiesce" {
+		t.Errorf("before a wave leaves it skips up to %s", s.ID())
+	}
 	j.StartLeg(p, plans.Abort)
 	if j.Skipped(p) != "" {
 		t.Errorf("the abort begins with gates %s", j.Skipped(p))

@@ -34,6 +34,8 @@ func (j *Journal) refuseSteps(p *plans.Plan) error {
 		return fmt.Errorf("begun is %d and done is %d, expected that all between them are the steps of one wave, or of one kind", j.Begun, j.Done)
 	case j.Passed != nil && (j.Passed.Seq < 1 || j.Passed.Seq > last || len(j.Passed.Gates) > len(p.Gates)*int(p.Window)):
 		return fmt.Errorf("passed has %d gates at step %d, expected a step of its leg and no more gates than the plan has", len(j.Passed.Gates), j.Passed.Seq)
+	case j.Passed != nil && len(j.Passed.At) > len(j.Passed.Gates):
+		return fmt.Errorf("passed has %d times for %d gates, expected one for each", len(j.Passed.At), len(j.Passed.Gates))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -67,6 +68,7 @@ func TestAJournalThatDoesNotFitItsPlanIsRefused(t *testing.T) {
 		"ordinals of others":              {func(j *Journal) { j.Touched = []int32{2, 9} }, "touched has 2 ordinals"},
 		"ordinals again and again":        {func(j *Journal) { j.Touched = []int32{2, 2, 2, 2} }, "touched has 4 ordinals"},
 		"gates that nobody asks":          {func(j *Journal) { j.Passed = &plans.Passed{Seq: 1, Gates: []string{"g/2"}} }, "passed has 1 gates at step 1"},
+		"times of no gate":                {func(j *Journal) { j.Passed = &plans.Passed{Seq: 1, At: []metav1.Time{{}}} }, "passed has 1 times for 0 gates"},
 		"another end":                     {func(j *Journal) { j.Outcome = "Lost" }, `outcome is "Lost"`},
 		"the end of another way":          {func(j *Journal) { j.Outcome = plans.Finalized }, `outcome is "Finalized" on a Move`},
 		"more may be down than there are": {func(j *Journal) { j.Assurances.MaxUnavailable = 4 }, "assurances.maxUnavailable is 4"},

@@ -420,18 +420,7 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 		step, more := p.Step(l, seq)
 		switch {
 		case !more:
-			var b strings.Builder
-			if len(lines) == 0 {
-				return fmt.Sprintf("plan %s would rest as it is, and nothing would move\n", p.Name)
-			}
-			fmt.Fprintf(&b, "%s of plan %s would do this, in this order:\n", strings.ToLower(string(l.Direction)), p.Name)
-			for k, line := range lines {
-				fmt.Fprintf(&b, "%3d. %s\n", k+1, line)
-			}
-			if l.Direction == plans.Finalize {
-				b.WriteString("There is no way back.\n")
-			}
-			return b.String()
+			return numbered(p, l.Direction, lines)
 		case step.Moves():
 			line := fmt.Sprintf("%s: from %s to %s", story(p, step.Ordinals), p.On(step.From), p.On(step.To()))
 			if (l.Direction == plans.Abort || l.Turned) && step.Ordinals == p.FirstWave(l) && !l.Arrived {
@@ -446,4 +435,20 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 			}
 		}
 	}
+}
+
+// numbered renders what a leg does, a line for each thing.
+func numbered(p *plans.Plan, direction plans.Direction, lines []string) string {
+	if len(lines) == 0 {
+		return fmt.Sprintf("plan %s would rest as it is, and nothing would move\n", p.Name)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of plan %s would do this, in this order:\n", strings.ToLower(string(direction)), p.Name)
+	for k, line := range lines {
+		fmt.Fprintf(&b, "%3d. %s\n", k+1, line)
+	}
+	if direction == plans.Finalize {
+		b.WriteString("There is no way back.\n")
+	}
+	return b.String()
 }

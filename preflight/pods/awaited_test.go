@@ -48,7 +48,9 @@ func TestWhatWaitsForAClaimOfTheSetIsFound(t *testing.T) {
 		"nothing does": {nil, []client.Object{cron("mall", "reports"), pod("x", "reports", corev1.PodPending), cron("elsewhere", "data-web-0")}, "", nil},
 		"a pod":        {nil, []client.Object{pod("backup", "data-web-1", corev1.PodPending)}, "", []string{"FAIL ...pod mall/backup: pod backup (Pending) on the destination names claim data-web-1...delete the pod"}},
 		"a pod of a Job": {
-			nil, []client.Object{ofJob(pod("backup", "data-web-1", corev1.PodPending))}, "",
+			nil,
+			[]client.Object{ofJob(pod("backup", "data-web-1", corev1.PodPending))},
+			"",
 			[]string{"FAIL ...pod backup (Pending, of Job nightly-1)...suspend the CronJob that makes Job nightly-1, if there is one, and delete the Job"},
 		},
 		"a pod that has ended": {nil, []client.Object{pod("backup", "data-web-1", corev1.PodSucceeded)}, "", nil},
@@ -61,7 +63,9 @@ func TestWhatWaitsForAClaimOfTheSetIsFound(t *testing.T) {
 		"another set":          {nil, []client.Object{&appsv1.StatefulSet{ObjectMeta: named("mall", "reader"), Spec: appsv1.StatefulSetSpec{Template: template("data-web-0")}}}, "", []string{"WARN ...StatefulSet mall/reader"}},
 		"the set itself":       {nil, []client.Object{&appsv1.StatefulSet{ObjectMeta: named("mall", "web"), Spec: appsv1.StatefulSetSpec{Template: template("data-web-0")}}}, "", nil},
 		"it may not be looked at": {
-			nil, []client.Object{cron("mall", "data-web-1")}, "*v1.CronJobList",
+			nil,
+			[]client.Object{cron("mall", "data-web-1")},
+			"*v1.CronJobList",
 			[]string{"WARN ...namespace shop on the source: you may not list its CronJobs", "WARN ...namespace mall on the destination: you may not list its CronJobs"},
 		},
 	} {

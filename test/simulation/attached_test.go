@@ -52,7 +52,7 @@ func TestAnAttachmentThatNobodyRemovesTakesNoOrdinalDown(t *testing.T) {
 					w.rest()
 					r := w.process()
 					got, err := r.run(t.Context(), direction, nil)
-					if err != nil || got.kind != engine.Waiting || w.inFlight() || !strings.Contains(got.reason, name) || !strings.Contains(got.reason, "--node-gone "+goneNode) {
+					if err != nil || w.inFlight() || !asksAbout(got, name) {
 						t.Fatalf("%s, %s, on the %s: in flight %t, %s, %v", mode, direction, side, w.inFlight(), got, err)
 					}
 					again := w.process()
@@ -66,6 +66,11 @@ func TestAnAttachmentThatNobodyRemovesTakesNoOrdinalDown(t *testing.T) {
 			}
 		}
 	}
+}
+
+// asksAbout reports whether a run waits for an attachment, and tells the user how to go on.
+func asksAbout(got end, attached string) bool {
+	return got.kind == engine.Waiting && strings.Contains(got.reason, attached) && strings.Contains(got.reason, "--node-gone "+goneNode)
 }
 
 // The driver removes it after all: the plan goes on by itself.

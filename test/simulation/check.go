@@ -19,6 +19,7 @@ func (w *world) check() {
 	if !w.stringent {
 		return
 	}
+	w.passes()
 	w.oneIdentity()
 	w.atomicSlices()
 	w.budgetKept()

@@ -145,16 +145,22 @@ func (x *exploration) expand(s *state) {
 	case len(s.procs) == 1 && s.left.rivals > 0 && !ended:
 		x.start(s, s.onward())
 	}
-	if s.left.returns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction != plans.Abort && s.w.journal.Parted(s.w.plan) == "" {
+	if s.left.returns > 0 && s.turnable(plans.Abort) {
 		x.start(s, plans.Abort)
 	}
-	if s.left.turns > 0 && len(s.procs) < 2 && !ended && s.w.journal.Leg.Direction != plans.Move && s.w.journal.Parted(s.w.plan) == "" {
+	if s.left.turns > 0 && s.turnable(plans.Move) {
 		x.start(s, plans.Move)
 	}
 	if active {
 		return
 	}
 	x.end(s)
+}
+
+// turnable reports whether another process can turn the plan to a direction.
+func (s *state) turnable(to plans.Direction) bool {
+	j := s.w.journal
+	return len(s.procs) < 2 && !j.Ended() && j.Leg.Direction != to && j.Parted(s.w.plan) == ""
 }
 
 // onward returns the direction in which a new process takes a plan.

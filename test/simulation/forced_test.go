@@ -32,12 +32,8 @@ func TestAPodThatIsDeletedByForceKeepsAVolumeThatIsNeverAttached(t *testing.T) {
 				forced := false
 				r := w.process()
 				r.clock = func() time.Time { return now }
-				got, err := r.run(t.Context(), direction, func(p engine.Progress) bool {
-					pod := w.pod(from, ordinal)
-					if !forced && pod != nil && pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning {
-						forced = true
-						w.on[from].remove(keyOf(pod))
-					}
+				got, err := r.run(t.Context(), direction, func(engine.Progress) bool {
+					forced = forced || w.forces(from, ordinal)
 					return false
 				})
 				if !forced {
@@ -46,7 +42,7 @@ func TestAPodThatIsDeletedByForceKeepsAVolumeThatIsNeverAttached(t *testing.T) {
 				played++
 				waits := func(after string) {
 					t.Helper()
-					if err != nil || got.kind != engine.Waiting || !strings.Contains(got.reason, "as after a forced deletion") || w.pod(from.Other(), ordinal) != nil {
+					if err != nil || !waitsForAnEnd(got) || w.pod(from.Other(), ordinal) != nil {
 						t.Fatalf("%s, %s, seed %d, %s: %s, %v", mode, direction, seed, after, got, err)
 					}
 				}
@@ -71,6 +67,21 @@ func TestAPodThatIsDeletedByForceKeepsAVolumeThatIsNeverAttached(t *testing.T) {
 	if played < 8 {
 		t.Errorf("a pod was deleted by force %d times only", played)
 	}
+}
+
+// forces deletes the pod of an ordinal by force, if it is ending and still runs. It reports whether it did.
+func (w *world) forces(side plans.Side, ordinal int32) bool {
+	pod := w.pod(side, ordinal)
+	if pod == nil || pod.DeletionTimestamp == nil || pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	w.on[side].remove(keyOf(pod))
+	return true
+}
+
+// waitsForAnEnd reports whether a run waits because a pod has gone before its end was seen.
+func waitsForAnEnd(got end) bool {
+	return got.kind == engine.Waiting && strings.Contains(got.reason, "as after a forced deletion")
 }
 
 // Volumes that are never attached move there and back. A pod may have gone before its end was seen: then its grace period

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/gates"
@@ -42,7 +43,19 @@ type application struct {
 	asked map[string]int // how often, by question
 	yes   map[string]int // how often it answered yes, by question
 	again bool           // the record of its answers was lost: a Job may run again
-	clock time.Time
+	// fickle makes it change its mind: whoever asks a pod again after a yes hears no once.
+	fickle bool
+	said   map[string]bool       // the last answer, by question
+	heard  map[string]consent    // the last yes, by question
+	begun  map[types.UID]consent // who has started a Job, and when
+	clock  time.Time
+}
+
+// consent is a yes of the application: to whom, when, and after how many changes of the world it was asked.
+type consent struct {
+	to    *process
+	at    time.Time
+	since int
 }
 
 func (a *application) refuses(what string) bool {
@@ -55,7 +68,7 @@ type prober struct{ r *process }
 // Now implements gates.Prober. Time passes whenever the clock is read.
 func (p prober) Now() time.Time {
 	a := &p.r.w.app
-	a.clock = a.clock.Add(time.Second)
+	a.clock = a.clock.Add(500 * time.Millisecond)
 	return a.clock
 }
 
@@ -78,18 +91,18 @@ func (p prober) Ask(_ context.Context, q gates.Question) (gates.Answer, error) {
 		return gates.Answer{}, errDead
 	case crashAfter:
 		r.dead = true
-		_, _ = w.answer(q, late) // the process that asked is dead
+		_, _ = w.answer(r, q, late) // the process that asked is dead
 		return gates.Answer{}, errDead
 	case lostAnswer:
-		_, _ = w.answer(q, late)
+		_, _ = w.answer(r, q, late)
 		return gates.Answer{}, errDead
 	case refused409, refused429, refused500, refused503, setBack, delayed:
 		return gates.Answer{Code: 500}, nil
 	}
-	return w.answer(q, late)
+	return w.answer(r, q, late)
 }
 
-func (w *world) answer(q gates.Question, late bool) (gates.Answer, error) {
+func (w *world) answer(r *process, q gates.Question, late bool) (gates.Answer, error) {
 	what, good := strings.Join(q.Command, " "), gates.Answer{}
 	if q.Get != nil {
 		what, good = strings.TrimPrefix(q.Get.Path, "/"), gates.Answer{Code: 200, Body: "all is good"}
@@ -99,10 +112,12 @@ func (w *world) answer(q gates.Question, late bool) (gates.Answer, error) {
 		return gates.Answer{}, fmt.Errorf("pod %s not found", q.Pod)
 	}
 	w.app.asked[what]++
-	if w.app.refuses(what) || w.app.asked[what] <= w.app.shy {
+	if w.app.refuses(what) || w.app.asked[what] <= w.app.shy || w.app.fickle && w.app.said[what] {
+		w.app.said[what] = false
 		return gates.Answer{Code: 1, Complaint: "not now"}, nil
 	}
 	w.consents(what, late)
+	w.app.heard[what] = consent{r, w.app.clock, w.changes}
 	return good, nil
 }
 
@@ -111,12 +126,13 @@ func (w *world) answer(q gates.Question, late bool) (gates.Answer, error) {
 // after its last look: nothing can keep it from asking, and its answer counts for nothing.
 func (w *world) consents(what string, late bool) {
 	w.app.yes[what]++
+	w.app.said[what] = true
 	if late {
 		return
 	}
 	words := strings.Fields(what)
 	side, o := plans.Side(words[2]), ordinalOf(words[1])
-	if _, gate := w.gate(words[0]); gate.When == plans.BeforeShrink {
+	if w.gate(words[0]).When == plans.BeforeShrink {
 		if !w.slice(side).Has(o) {
 			w.fail("gates", "%q is asked when ordinal %d has left the %s", what, o, side)
 		}
@@ -125,9 +141,8 @@ func (w *world) consents(what string, late bool) {
 	}
 }
 
-func (w *world) gate(name string) (int, plans.Gate) {
-	i := slices.IndexFunc(w.plan.Gates, func(g plans.Gate) bool { return g.Name == name })
-	return i, w.plan.Gates[i]
+func (w *world) gate(name string) plans.Gate {
+	return w.plan.Gates[slices.IndexFunc(w.plan.Gates, func(g plans.Gate) bool { return g.Name == name })]
 }
 
 // jobController runs Jobs to completion at once. It runs in the Job's own cluster.
@@ -142,10 +157,13 @@ func (w *world) jobController(s *store) bool {
 		next := clone(job)
 		c := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}
 		if w.app.refuses(what) {
+			w.app.said[what] = false
 			c.Type, c.Reason, c.Message = batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		} else {
 			w.consents(what, false)
-			if w.app.yes[what] > 1 && !w.app.again {
+			begun := w.app.begun[job.UID]
+			w.app.heard[what] = consent{begun.to, w.app.clock, begun.since}
+			if w.gate(gate).When == plans.AfterGrow && w.app.yes[what] > 1 && !w.app.again {
 				w.fail("gates", "Job %s runs again after it has passed", job.Name)
 			}
 		}

@@ -236,14 +236,19 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 			idle = 0
 		}
 		if idle > 60 {
-			if asked := vouched.FindStringSubmatch(reason); asked != nil {
-				m.word.NodeGone = asked[1]
-			}
-			m.advised = strings.Contains(reason, "pod nightly-")
+			m.heeds(reason)
 			return reason
 		}
 	}
 	return reason
+}
+
+// heeds lets the user do next what the reason of a plan that does not go on asks for.
+func (m *misfortune) heeds(reason string) {
+	if asked := vouched.FindStringSubmatch(reason); asked != nil {
+		m.word.NodeGone = asked[1]
+	}
+	m.advised = strings.Contains(reason, "pod nightly-")
 }
 
 // command returns the direction that the user requests next.

@@ -81,18 +81,11 @@ func (w *world) kubelet(s *store) bool {
 		if !ok || !up(node) {
 			continue
 		}
-		switch left := w.lingers[pod.UID]; {
-		case pod.DeletionTimestamp != nil && left < 0:
+		if pod.DeletionTimestamp != nil {
+			if w.stops(s, pod) {
+				return true
+			}
 			continue
-		case pod.DeletionTimestamp != nil && left > 0:
-			w.lingers[pod.UID]--
-			return true
-		case pod.DeletionTimestamp != nil && w.options.Unattached && pod.Status.Phase != corev1.PodSucceeded:
-			s.put(reported(pod))
-			return true
-		case pod.DeletionTimestamp != nil:
-			s.remove(keyOf(pod))
-			return true
 		}
 		if ready(pod) {
 			if w.options.MinReady > 0 && !w.aged[pod.UID] {
@@ -111,6 +104,22 @@ func (w *world) kubelet(s *store) bool {
 		return true
 	}
 	return false
+}
+
+// stops is what a kubelet does next with a pod that is being deleted. It reports whether it did anything: some pods
+// never end.
+func (w *world) stops(s *store, pod *corev1.Pod) bool {
+	switch left := w.lingers[pod.UID]; {
+	case left < 0:
+		return false
+	case left > 0:
+		w.lingers[pod.UID]--
+	case w.options.Unattached && pod.Status.Phase != corev1.PodSucceeded:
+		s.put(reported(pod))
+	default:
+		s.remove(keyOf(pod))
+	}
+	return true
 }
 
 // reported returns a pod whose kubelet has reported the end of its containers.
@@ -163,6 +172,11 @@ func (w *world) attacher(s *store) bool {
 			}
 		}
 	}
+	return w.unreports(s, wanted) || w.detaches(s, wanted)
+}
+
+// unreports takes a volume that is not wanted any more out of what a node reports in use.
+func (w *world) unreports(s *store, wanted map[string]bool) bool {
 	for node := range shuffle(w, all[*corev1.Node](s)) {
 		for used := range shuffle(w, slices.Clone(node.Status.VolumesInUse)) {
 			if !wanted[node.Name+string(used)] {
@@ -173,6 +187,11 @@ func (w *world) attacher(s *store) bool {
 			}
 		}
 	}
+	return false
+}
+
+// detaches removes an attachment that is not wanted any more.
+func (w *world) detaches(s *store, wanted map[string]bool) bool {
 	for va := range shuffle(w, all[*storagev1.VolumeAttachment](s)) {
 		if !wanted[va.Name] && s.name != w.stuck && va.Spec.NodeName != goneNode {
 			s.remove(keyOf(va))

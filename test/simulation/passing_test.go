@@ -145,27 +145,44 @@ func (w *world) isRefused(t *testing.T, direction plans.Direction, n int, side p
 		wait = 3 * stepTimeout
 	}
 	got, over := p.goesOn(wait)
-	switch {
-	case over && got.Outcome == outcome: // it needed nothing of that side any more
+	if over && got.Outcome == outcome { // it needed nothing of that side any more
 		return "", true
-	case over && (!long || id == "" || got.Kind != engine.Blocked || got.ID != id || !w.sided()):
-		t.Fatalf("%+v (every ordinal has a side: %t)", got, w.sided())
-	case over:
+	}
+	if over {
+		w.isBlockedBy(t, got, id, long)
 		how = "blocked"
 		r.says = nil
 		r, e := w.begin(t, direction)
 		p = carried(t, w, r, e)
-	case long && id != "" && w.journal.Overdue != "":
-		how = "overdue"
-		if w.journal.OverdueID != id || !p.last.Overdue {
-			t.Fatalf("%+v, %+v", w.journal, p.last)
-		}
-	case w.journal.Blocked != "":
-		t.Fatalf("it is blocked by %s, and its process goes on", w.journal.Blocked)
+	} else {
+		how = w.isOverdue(t, p, id, long)
 	}
 	r.says = nil
 	if got := p.rests(t); got.Outcome != outcome || got.err != nil || w.journal.Overdue != "" {
 		t.Fatalf("%+v, journal %+v", got, w.journal)
 	}
 	return how, true
+}
+
+// isBlockedBy checks that a process which has ended was blocked by a refusal that lasts, with no ordinal under way.
+func (w *world) isBlockedBy(t *testing.T, got ended, id reasons.ID, long bool) {
+	t.Helper()
+	if !long || id == "" || got.Kind != engine.Blocked || got.ID != id || !w.sided() {
+		t.Fatalf("%+v (every ordinal has a side: %t)", got, w.sided())
+	}
+}
+
+// isOverdue checks what is recorded while a process goes on, and returns "overdue" if it waits for longer than it should.
+func (w *world) isOverdue(t *testing.T, p *running, id reasons.ID, long bool) (how string) {
+	t.Helper()
+	if long && id != "" && w.journal.Overdue != "" {
+		if w.journal.OverdueID != id || !p.last.Overdue {
+			t.Fatalf("%+v, %+v", w.journal, p.last)
+		}
+		return "overdue"
+	}
+	if w.journal.Blocked != "" {
+		t.Fatalf("it is blocked by %s, and its process goes on", w.journal.Blocked)
+	}
+	return ""
 }

@@ -58,6 +58,7 @@ func (w *world) close(side plans.Side, how shut) (open func()) {
 		cordon(true)
 	case noClaims:
 		must(s.Create(context.TODO(), quota))
+	case noPods, noGrowth: // the API server refuses them
 	}
 	s.refuses = func(o client.Object, before client.Object) bool {
 		grows := func() bool {

@@ -317,12 +317,8 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	before := s.version
 	side, slice := w.shrinks(s, o)
 	err := apply()
-	if set, ok := o.(*appsv1.StatefulSet); ok && err == nil && side != "" && r.pause == nil {
-		w.disrupts(slice, plans.SliceOf(set), side)
-		w.suits(slice, plans.SliceOf(set), side)
-	}
-	if _, claim := o.(*corev1.PersistentVolumeClaim); err == nil && (side != "" || claim && verb == "create") {
-		r.alone(s, o, slice)
+	if err == nil {
+		r.accepted(s, verb, o, side, slice)
 	}
 	if apierrors.IsForbidden(err) && !w.foreign {
 		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
@@ -343,6 +339,20 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	}
 	w.check()
 	return err
+}
+
+// accepted checks what a write that an API server took does to the ordinals and to their claims.
+func (r *process) accepted(s *store, verb string, o client.Object, side plans.Side, before plans.Slice) {
+	w := r.w
+	if set, ok := o.(*appsv1.StatefulSet); ok && side != "" && r.pause == nil {
+		w.disrupts(before, plans.SliceOf(set), side)
+		w.suits(before, plans.SliceOf(set), side)
+		w.consented(r, before, plans.SliceOf(set), side)
+	}
+	if _, claim := o.(*corev1.PersistentVolumeClaim); side != "" || claim && verb == "create" {
+		r.alone(s, o, before)
+	}
+	w.sends(r, o)
 }
 
 // recorded takes notice of a journal that was written. The stored timeline decides nothing.

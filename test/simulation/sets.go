@@ -25,9 +25,11 @@ const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 
 // builtIn are the rules of the built-in controller of Kubernetes 1.34 to 1.36. The decisions are those of
 // slicecontroller/core, which random scripts hold against the built-in controller (test/controller).
-var builtIn = core.Traits{
-	Kind:            appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-	OffsetPartition: true, AdoptOutside: true, CompleteEmpty: true, CurrentStays: true, OneAtATime: true,
+func builtIn() core.Traits {
+	return core.Traits{
+		Kind:            appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		OffsetPartition: true, AdoptOutside: true, CompleteEmpty: true, CurrentStays: true, OneAtATime: true,
+	}
 }
 
 // setController acts, like the real one, on the spec in its cache, which may be an old one.
@@ -75,14 +77,14 @@ func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
 
 // observed is what the controller sees of a set: its own copy of the spec, and everything else as it is.
 func (w *world) observed(s *store, seen, live *appsv1.StatefulSet) core.World {
-	set := &core.Set{ObjectMeta: seen.ObjectMeta, Spec: seen.Spec, Status: core.Status{StatefulSetStatus: live.Status}, Traits: builtIn}
+	set := &core.Set{ObjectMeta: seen.ObjectMeta, Spec: seen.Spec, Status: core.Status{StatefulSetStatus: live.Status}, Traits: builtIn()}
 	selector, err := metav1.LabelSelectorAsSelector(seen.Spec.Selector)
 	must(err)
 	mine := func(o client.Object) bool {
 		owner := metav1.GetControllerOfNoCopy(o)
 		return o.GetNamespace() == seen.Namespace && (owner != nil && owner.UID == seen.UID || owner == nil && selector.Matches(labels.Set(o.GetLabels())))
 	}
-	out := core.World{Set: set, Now: afterwards, Claim: func(name string) *corev1.PersistentVolumeClaim {
+	out := core.World{Set: set, Now: afterwards(), Claim: func(name string) *corev1.PersistentVolumeClaim {
 		c, _ := get[*corev1.PersistentVolumeClaim](s, seen.Namespace, name)
 		return c
 	}}
@@ -105,7 +107,7 @@ func (w *world) observed(s *store, seen, live *appsv1.StatefulSet) core.World {
 }
 
 // afterwards is the time of every pass: long after the time since which a pod that is available is Ready.
-var afterwards = time.Unix(1_000_000, 0)
+func afterwards() time.Time { return time.Unix(1_000_000, 0) }
 
 // dated returns a pod with the time since which it is Ready, if that is long enough (minReadySeconds).
 func (w *world) dated(set *appsv1.StatefulSet, pod *corev1.Pod) *corev1.Pod {
@@ -173,6 +175,9 @@ func (p *pass) Update(_ context.Context, o core.Object) error {
 		p.revised = true
 		p.s.put(o)
 		return nil
+	}
+	if len(o.GetOwnerReferences()) == 0 {
+		o.SetOwnerReferences(nil) // as an API server reads it
 	}
 	return p.offer("update", o, func() { p.s.put(o) })
 }

@@ -136,9 +136,7 @@ func TestAPodThatServesIsNotDeletedWhileAnotherOneIsDown(t *testing.T) {
 		w := leftAlone(t, mode)
 		uid := w.pod(plans.Source, 4).UID
 		got, err := w.process().run(t.Context(), plans.Move, nil)
-		if want := "web-4 of blue/web in one is outside the range of its set, and is Ready: the set's controller deletes it once every other pod is available, and pod web-1 is Running and not Ready"; err != nil || !strings.Contains(got.reason, want) {
-			t.Errorf("%s: it ended with %q (%v)", mode, got, err)
-		}
+		endsSaying(t, mode, got, err, "web-4 of blue/web in one is outside the range of its set, and is Ready: the set's controller deletes it once every other pod is available, and pod web-1 is Running and not Ready")
 		if pod := w.pod(plans.Source, 4); pod == nil || pod.UID != uid || !ready(pod) {
 			t.Fatalf("%s: the pod that served is gone", mode)
 		}
@@ -148,9 +146,7 @@ func TestAPodThatServesIsNotDeletedWhileAnotherOneIsDown(t *testing.T) {
 			t.Errorf("%s: it ended with %q (%v)", mode, got, err)
 		}
 		got, err = back.process().run(t.Context(), plans.Abort, nil)
-		if want := "without it 2 ordinals would be unavailable, and at most 1 may be: it stays until that one is available, or until the user allows more with --max-unavailable 2"; err != nil || !strings.Contains(got.reason, want) {
-			t.Errorf("%s: it ended with %q (%v)", mode, got, err)
-		}
+		endsSaying(t, mode, got, err, "without it 2 ordinals would be unavailable, and at most 1 may be: it stays until that one is available, or until the user allows more with --max-unavailable 2")
 		r := back.process()
 		r.word = plans.Assurance{MaxUnavailable: 2}
 		if got, err = r.run(t.Context(), plans.Abort, func(engine.Progress) bool {
@@ -164,6 +160,14 @@ func TestAPodThatServesIsNotDeletedWhileAnotherOneIsDown(t *testing.T) {
 		for _, w := range []*world{w, back, mended} {
 			unbroken(t, w)
 		}
+	}
+}
+
+// endsSaying checks that a run ended without an error, and that its reason has the words.
+func endsSaying(t *testing.T, mode plans.Mode, got end, err error, words string) {
+	t.Helper()
+	if err != nil || !strings.Contains(got.reason, words) {
+		t.Errorf("%s: it ended with %q (%v)", mode, got, err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (r *process) alone(s *store, o client.Object, before plans.Slice) {
 		for ordinal := range w.plan.Ordinals().All() {
 			for _, t := range w.options.Templates {
 				name := w.plan.ClaimName(t, ordinal)
-				if _, claim := o.(*corev1.PersistentVolumeClaim); claim && o.GetName() != name || !claim && (before.Has(ordinal) || !w.slice(side).Has(ordinal)) || w.left(name) {
+				if _, claim := o.(*corev1.PersistentVolumeClaim); claim && o.GetName() != name || !claim && !w.gains(side, before, ordinal) || w.left(name) {
 					continue
 				}
 				for _, p := range w.strangers(side, name) {
@@ -102,4 +102,9 @@ func (r *process) alone(s *store, o client.Object, before plans.Slice) {
 			}
 		}
 	}
+}
+
+// gains reports whether a side has an ordinal that it had not before.
+func (w *world) gains(side plans.Side, before plans.Slice, ordinal int32) bool {
+	return !before.Has(ordinal) && w.slice(side).Has(ordinal)
 }

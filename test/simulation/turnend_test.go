@@ -140,23 +140,14 @@ func TestASetThatHasGrownKeepsItsOrdinals(t *testing.T) {
 			if found := w.verified(t); len(found) > 0 {
 				t.Errorf("%s: verify: %q", mode, found)
 			}
-			policies := map[string]corev1.PersistentVolumeReclaimPolicy{}
-			for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Destination]) {
-				if o := ordinalOf(pv.Spec.ClaimRef.Name); o > 2 {
-					policies[pv.Name] = pv.Spec.PersistentVolumeReclaimPolicy
-				}
-			}
+			policies := w.policiesAbove(2)
 			kept := w.fork(seed)
 			walk(t, kept, plans.Finalize, nil)
 			kept.rest()
 			if marks := kept.marked(); len(marks) > 0 || kept.slice(plans.Destination) != (plans.Slice{Replicas: 5}) || len(policies) != 2 {
 				t.Errorf("%s: finalized with the ordinals %s, %d new volumes, marks on %q", mode, kept.slice(plans.Destination), len(policies), marks)
 			}
-			for _, pv := range all[*corev1.PersistentVolume](kept.on[plans.Destination]) {
-				if was, added := policies[pv.Name]; added && pv.Spec.PersistentVolumeReclaimPolicy != was {
-					t.Errorf("%s: volume %s was %s and is %s", mode, pv.Name, was, pv.Spec.PersistentVolumeReclaimPolicy)
-				}
-			}
+			kept.keepsPolicies(t, policies)
 			got, err := w.process().run(t.Context(), plans.Abort, nil)
 			if err != nil || got.kind != engine.Blocked || w.journal.BlockedID != reasons.OrdinalsAdded || w.slice(plans.Destination).Replicas != 5 || !strings.Contains(got.reason, "[3..4]") {
 				t.Errorf("%s: the abort ended with %s (%v), on the destination %s", mode, got, err, w.slice(plans.Destination))
@@ -170,6 +161,27 @@ func TestASetThatHasGrownKeepsItsOrdinals(t *testing.T) {
 			if w.rest(); w.slice(plans.Source) != (plans.Slice{Replicas: 3}) || !ready(w.pod(plans.Source, 0)) {
 				t.Errorf("%s: aborted, the source has %s", mode, w.slice(plans.Source))
 			}
+		}
+	}
+}
+
+// policiesAbove returns the reclaim policies of the destination's volumes whose ordinals come after the given one.
+func (w *world) policiesAbove(ordinal int32) map[string]corev1.PersistentVolumeReclaimPolicy {
+	out := map[string]corev1.PersistentVolumeReclaimPolicy{}
+	for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Destination]) {
+		if ordinalOf(pv.Spec.ClaimRef.Name) > ordinal {
+			out[pv.Name] = pv.Spec.PersistentVolumeReclaimPolicy
+		}
+	}
+	return out
+}
+
+// keepsPolicies checks that the destination's volumes have the reclaim policies that they had.
+func (w *world) keepsPolicies(t *testing.T, had map[string]corev1.PersistentVolumeReclaimPolicy) {
+	t.Helper()
+	for _, pv := range all[*corev1.PersistentVolume](w.on[plans.Destination]) {
+		if was, is := had[pv.Name]; is && pv.Spec.PersistentVolumeReclaimPolicy != was {
+			t.Errorf("%s: volume %s was %s and is %s", w.options.Mode, pv.Name, was, pv.Spec.PersistentVolumeReclaimPolicy)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ func (w *world) verified(t *testing.T) []string {
 	for side, s := range w.on {
 		on[side] = s
 	}
-	report, err := verify.Plan(t.Context(), clusters.Pair{Plan: w.plan, On: on}, records.NewStore(w.on[plans.Destination], green, planName))
+	report, err := verify.Plan(t.Context(), clusters.Pair{Plan: w.plan, On: on}, records.NewStore(w.on[plans.Destination], green, planName), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,9 @@ func TestAnAbortGoesOnWithTheUsersWord(t *testing.T) {
 	for _, mode := range modes() {
 		w := readyFor(t, threeOrdinals(mode), plans.Abort)
 		open := w.close(plans.Source, noPods)
-		w.process().run(t.Context(), plans.Abort, nil)
+		if got, err := w.process().run(t.Context(), plans.Abort, nil); err != nil || got.kind != engine.Blocked {
+			t.Errorf("%s: it is not held without the word: %s (%v)", mode, got, err)
+		}
 		r := w.process()
 		r.word = plans.Assurance{Ignore: []string{"pod-accepted"}}
 		if got, err := r.run(t.Context(), plans.Abort, nil); err != nil || w.slice(plans.Destination).Has(0) {
@@ -128,7 +130,7 @@ func TestAWaveThatWasAnnouncedIsAskedAgain(t *testing.T) {
 				}
 				return ""
 			}
-			r.run(t.Context(), direction, nil)
+			_, _ = r.run(t.Context(), direction, nil) // it ends as a process that dies does
 			if !r.dead {
 				t.Fatal("it did not die")
 			}
@@ -178,13 +180,7 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 				sc := threeOrdinals(mode)
 				sc.Seed = seed
 				w := newWorld(sc)
-				arrived := 0
-				w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
-					if p.Kind == engine.Advanced && p.Step.Op == plans.Grow {
-						arrived++
-					}
-					return c.moved < 3 && arrived == c.moved
-				})
+				w.moves(t, c.moved)
 				w.rest()
 				w.upgrade(c.upgraded, "db:2")
 				if c.down {
@@ -197,11 +193,7 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 				if got.kind != engine.Waiting || err != nil || w.images() != before {
 					t.Errorf("%s, %s, seed %d: %s (%v); the images were %s, and are %s", mode, name, seed, got, err, before, w.images())
 				}
-				for _, says := range []string{"].image: ", "db:2", "kubectl -n ", "--other-template "} {
-					if !strings.Contains(got.reason, says) {
-						t.Errorf("%s: it does not say %q: %s", name, says, got.reason)
-					}
-				}
+				saysHowToGoOn(t, name, got.reason)
 				unbroken(t, w)
 				// Either way leads out.
 				f := w.fork(seed)
@@ -218,6 +210,30 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 				}
 				unbroken(t, w)
 			}
+		}
+	}
+}
+
+// moves lets so many of three ordinals move. If it is all of them, the move ends.
+func (w *world) moves(t *testing.T, ordinals int) {
+	t.Helper()
+	arrived := 0
+	if got, err := w.process().run(t.Context(), plans.Move, func(p engine.Progress) bool {
+		if p.Kind == engine.Advanced && p.Step.Op == plans.Grow {
+			arrived++
+		}
+		return ordinals < 3 && arrived == ordinals
+	}); err != nil {
+		t.Fatalf("%d of 3 ordinals do not move: %s (%v)", ordinals, got, err)
+	}
+}
+
+// saysHowToGoOn checks that a reason names the two templates, and both ways on.
+func saysHowToGoOn(t *testing.T, name, reason string) {
+	t.Helper()
+	for _, says := range []string{"].image: ", "db:2", "kubectl -n ", "--other-template "} {
+		if !strings.Contains(reason, says) {
+			t.Errorf("%s: it does not say %q: %s", name, says, reason)
 		}
 	}
 }

@@ -112,25 +112,30 @@ type world struct {
 	jammed   string      // the cluster that never attaches one
 	unbound  string      // the cluster whose binder does nothing
 	// How often a pod's kubelet does not end it yet, or a cluster neither attaches nor detaches; below 0: never.
-	lingers   map[types.UID]int
-	slow      map[string]int
-	vouched   []string // the nodes that the user has said to be gone
-	start     map[string]any
-	journal   journal.Journal // as last written
-	fenced    int64           // the highest epoch whose TakeOver is complete
-	writes    int             // by engines
-	acts      []act           // those that were not to the journal
-	late      []place         // created by a stale engine after it was fenced
-	kept      map[string]string
-	foreign   bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
-	broken    []string // invariants that did not hold
-	trail     []string // the writes of engines, to read after a failure
-	quiet     int64    // the version at which no controller had anything to do
-	stringent bool     // the migration has begun
-	judge     *witness.Judge
-	only      bool // what is broken is left to the judge to find
-	checked   bool // the engines run the checks before their waves
-	closed    map[plans.Side]shut
+	lingers map[types.UID]int
+	slow    map[string]int
+	vouched []string // the nodes that the user has said to be gone
+	start   map[string]any
+	journal journal.Journal // as last written
+	fenced  int64           // the highest epoch whose TakeOver is complete
+	writes  int             // by engines
+	acts    []act           // those that were not to the journal
+	late    []place         // created by a stale engine after it was fenced
+	kept    map[string]string
+	foreign bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
+	broken  []string // invariants that did not hold
+	trail   []string // the writes of engines, to read after a failure
+	quiet   int64    // the version at which no controller had anything to do
+	judge   *witness.Judge
+	only    bool // what is broken is left to the judge to find
+	checked bool // the engines run the checks before their waves
+	closed  map[plans.Side]shut
+	// changes counts the checks of the world. fell and budgeted say with which of them an ordinal last became
+	// unavailable, as fallen tells, and a process last wrote a budget. served are the pods that are up.
+	changes, fell, budgeted int
+	fallen                  string
+	served                  map[seat]types.UID
+	stringent               bool // the migration has begun
 }
 
 type place struct {
@@ -155,7 +160,7 @@ type disk struct {
 func newWorld(sc options) *world {
 	w := &world{
 		options: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
-		app:  application{asked: map[string]int{}, yes: map[string]int{}, clock: time.Unix(0, 0)},
+		app:  application{asked: map[string]int{}, yes: map[string]int{}, said: map[string]bool{}, heard: map[string]consent{}, begun: map[types.UID]consent{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
 		lingers: map[types.UID]int{}, slow: map[string]int{},
 	}
@@ -209,6 +214,8 @@ func (w *world) fork(seed uint64) *world {
 	out.seen, out.aged, out.granted, out.disks = maps.Clone(w.seen), maps.Clone(w.aged), maps.Clone(w.granted), maps.Clone(w.disks)
 	out.lingers, out.slow = maps.Clone(w.lingers), maps.Clone(w.slow)
 	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
+	out.app.said, out.app.heard, out.app.begun = maps.Clone(w.app.said), maps.Clone(w.app.heard), maps.Clone(w.app.begun)
+	out.served = maps.Clone(w.served)
 	out.stores, out.on, out.judge = nil, map[plans.Side]*store{}, w.judge.Clone()
 	for _, s := range w.stores {
 		next := *s

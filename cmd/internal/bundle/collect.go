@@ -51,7 +51,7 @@ func Collect(ctx context.Context, t *reach.Target, about string, now func() time
 		c.side(ctx, side, j)
 	}
 	if len(t.Lost) == 0 && j != nil {
-		c.answers(ctx, j)
+		c.answers(ctx, j, now)
 	}
 	c.archive["README.txt"] = []byte(readme)
 	if len(c.missing) > 0 {
@@ -122,13 +122,13 @@ func (c *collection) versions(ctx context.Context, about string, now func() time
 }
 
 // answers runs the checks for a plan that has not begun, and else compares the clusters with its journal.
-func (c *collection) answers(ctx context.Context, j *journal.Journal) {
+func (c *collection) answers(ctx context.Context, j *journal.Journal, now func() time.Time) {
 	if j.Begun == 0 && !j.Ended() {
 		report, err := preflight.Check(ctx, c.target.Plan, c.target.On, j, check.Caller{Flags: c.target.Ends.Flags()})
 		c.put("checks.yaml", report, err)
 		return
 	}
-	report, err := verify.Plan(ctx, c.pair, c.target.Store)
+	report, err := verify.Plan(ctx, c.pair, c.target.Store, now)
 	c.put("verify.yaml", report, err)
 }
 

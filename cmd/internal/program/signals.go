@@ -114,7 +114,7 @@ func (s *Signals) after(stage Stage, cancel context.CancelFunc) Stage {
 	says := s.waves.Load()
 	switch {
 	case stage == 0 && says != nil:
-		close(s.finish) // BEFORE it is said: nobody may read that
+		close(s.finish) // BEFORE it is said: a reader may be stuck
 		s.tell((*says)(Finishes))
 		return Finishes
 	case stage == Finishes:
@@ -155,12 +155,12 @@ const (
 	// settled is how long after a signal another one counts. One request often arrives twice: `timeout`, make, npm and
 	// runners of CI signal their child and its group, and systemd sends SIGTERM with SIGHUP.
 	settled = time.Second
-	// repeats is how long no key is heard before another one counts, since a key that is held repeats itself.
+	// repeats is how long no key is heard before another one counts, since a key that is not let go repeats itself.
 	repeats = 200 * time.Millisecond
 )
 
-// hearing decides which signals count. Nobody else forwards a key, so each key that is pressed counts. A closed terminal
-// is no request to hurry: it counts once, if nothing came before.
+// hearing decides which signals count. A key is forwarded by no other program, so each one that is pressed counts. A closed
+// terminal is no request to hurry: it counts once, if nothing came before.
 type hearing struct {
 	counted, pressed time.Time
 }

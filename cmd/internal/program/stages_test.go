@@ -105,6 +105,10 @@ func closed(c <-chan struct{}) bool {
 
 // A terminal that is closed ends what is carried out in order.
 func TestAClosedTerminalIsAsked(t *testing.T) {
+	// Under nohup a hang-up is ignored, and what is started there ignores it too.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGHUP)
+	defer signal.Stop(unheard)
 	var said bytes.Buffer
 	s := &Signals{To: &said, Exit: func() { t.Error("it exits") }}
 	end := s.Listen(func() { t.Error("it is cancelled") })

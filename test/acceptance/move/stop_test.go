@@ -1,6 +1,8 @@
 package move_test
 
 import (
+	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 )
@@ -8,6 +10,10 @@ import (
 // One request to stop, however often it arrives, finishes the wave in flight: nothing is down, the budgets are open, and
 // another process can go on at once.
 func TestASignalInMidWaveLeavesNothingDown(t *testing.T) {
+	// Under nohup a hang-up is ignored, and what is started there ignores it too.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(unheard) }) // the cases run after this function has returned
 	for name, copies := range map[string][]syscall.Signal{
 		"Ctrl-C, forwarded":    {syscall.SIGINT, syscall.SIGINT},
 		"a process manager":    {syscall.SIGTERM, syscall.SIGHUP},
