@@ -863,6 +863,7 @@ func (r *recently) others(d time.Duration) {
 // shows what has happened.
 func TestAListWhoseWatchHangsGrowsNoOlder(t *testing.T) {
 	r := recent(t, onePod("web-0"))
+	r.Changed(podKey("web-0"), Change{Version: "1"})
 	r.list(t, named("web"))
 	if err := r.cluster.Create(t.Context(), onePod("web-1")); err != nil { // its watch does not tell
 		t.Fatal(err)
@@ -877,6 +878,16 @@ func TestAListWhoseWatchHangsGrowsNoOlder(t *testing.T) {
 		}
 	}
 	r.asked(t, "list", "list", "list")
+}
+
+// A list is read for every look until its watch has reported anything, whatever others report.
+func TestAWatchThatHasReportedNothingKeepsNoList(t *testing.T) {
+	r := recent(t, onePod("web-0"))
+	for range 2 {
+		r.Changed(ObjectKey{Cluster: plans.Source, Kind: "Node", Name: "n"}, Change{Version: "9"})
+		r.list(t, named("web"))
+	}
+	r.asked(t, "list", "list")
 }
 
 // Changes are not forgotten with a read that fails, and neither are those that come while a list is read.

@@ -49,7 +49,8 @@ const (
 	maxForLater = 500
 	// heardFor is how long the watch of a list may report nothing, not even a bookmark. Then the list is read again: its
 	// watch may have died silently while others are alive. So no list is believed that is older than this (S19), and
-	// where nothing happens it costs one list in that time, when it is needed.
+	// where nothing happens it costs one list in that time, when it is needed. A watch that has reported nothing yet is
+	// not believed at all.
 	heardFor = 5 * time.Second
 )
 
@@ -93,7 +94,8 @@ func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
 		l = &roster{of: only.Of, turns: only.Turns, lost: true}
 		r.rosters[t] = l
 	}
-	if now := r.now(); !Within(heardFor, r.heard[t], now) && !Within(heardFor, l.since, now) {
+	heard, now := r.heard[t], r.now()
+	if heard.IsZero() || !Within(heardFor, heard, now) && !Within(heardFor, l.since, now) {
 		l.changed, l.lost = nil, true
 	}
 	return l

@@ -26,6 +26,9 @@ type seat struct {
 // passes counts the changes of the world, and notes with which of them an ordinal became unavailable.
 func (w *world) passes() {
 	w.changes++
+	if len(w.plan.Gates) == 0 {
+		return // nobody is asked
+	}
 	now := map[seat]types.UID{}
 	for _, side := range plans.Sides() {
 		for o := range w.plan.Ordinals().All() {
