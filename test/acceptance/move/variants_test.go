@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
@@ -112,6 +113,12 @@ func TestGoesBackWhenAPodDoesNotBecomeReady(t *testing.T) {
 // cursed prevents every pod of that name from becoming ready on the destination.
 func (s *migration) cursed(pod string) {
 	s.t.Helper()
+	s.made("Object{metadata: Object.metadata{annotations: {'"+cluster.NeverReady+"': 'true'}}}", pod)
+}
+
+// made gives every pod of these names that is made on the destination the fields of an object.
+func (s *migration) made(fields string, pods ...string) {
+	s.t.Helper()
 	name := s.destination.namespace + "-cursed"
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
@@ -121,14 +128,12 @@ func (s *migration) cursed(pod string) {
 			},
 		}}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name:       "this-pod",
-			Expression: "object.metadata.namespace == '" + s.destination.namespace + "' && object.metadata.name == '" + pod + "'",
+			Name:       "these-pods",
+			Expression: "object.metadata.namespace == '" + s.destination.namespace + "' && object.metadata.name in ['" + strings.Join(pods, "', '") + "']",
 		}},
 		Mutations: []admissionregistrationv1.Mutation{{
-			PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
-			ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{
-				Expression: "Object{metadata: Object.metadata{annotations: {'" + cluster.NeverReady + "': 'true'}}}",
-			},
+			PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+			ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: fields},
 		}},
 		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 	}}
