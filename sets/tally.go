@@ -106,13 +106,9 @@ func (w Steps) unsettled(m plans.StepContext, from, to *appsv1.StatefulSet, here
 }
 
 // Unavailable returns the reason why some ordinal of a side is not available, or "". Ordinals that were added on the
-// destination are not the plan's.
+// destination are not the plan's, and are not counted.
 func Unavailable(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.StatefulSet) (string, error) {
-	added := plans.Slice{}
-	if side == plans.Destination {
-		added = w.Plan.Grown(set)
-	}
-	t, err := count(ctx, w, side, set, added)
+	t, err := count(ctx, w, side, set, plans.Slice{})
 	if err != nil || len(t.down) == 0 {
 		return "", err
 	}

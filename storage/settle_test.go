@@ -61,6 +61,7 @@ func TestAClaimThatCameLateIsDeleted(t *testing.T) {
 				}
 			},
 		},
+		{name: "ours, of an abort that was turned", moment: at(plans.Settle), world: []client.Object{claimIn("mall", "new"), volume("mall", "new"), claimIn("shop", "late", marked("web-abc/1/9"))}, want: plans.Before, reason: "source: delete claim data-web-4"},
 		{name: "not while a pod mounts it", moment: at(plans.Settle, back), world: ours(claimIn("mall", "new", marked("web-abc/1/9")), user), want: plans.Conflict, reason: "is mounted by pod report"},
 		{name: "not while its volume would go with it", plan: apart, moment: at(plans.Settle, back), world: []client.Object{claimIn("shop", "old"), volume("shop", "old")}, there: []client.Object{claimIn("mall", "new", marked("web-abc/1/9")), volume("mall", "new", unprotected)}, want: plans.Conflict, reason: "would destroy the disk"},
 		{name: "not behind a later stamp", moment: at(plans.Settle, back), world: ours(claimIn("mall", "new", marked("web-abc/2/1"))), want: plans.Conflict, reason: "another process"},
