@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -132,7 +134,9 @@ func admit(ctx context.Context, operation admissionv1.OperationType, before, aft
 	}
 	for _, p := range shipped() {
 		if why := p.refuses(operation, one, input, variables); why != "" {
-			return apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), fmt.Errorf("ValidatingAdmissionPolicy %s: %s", p.name, why))
+			refused := apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), fmt.Errorf("ValidatingAdmissionPolicy %s: %s", p.name, why))
+			refused.ErrStatus.Reason, refused.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity // where a policy names no reason
+			return refused
 		}
 	}
 	return nil

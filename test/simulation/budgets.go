@@ -2,11 +2,13 @@ package simulation
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -84,8 +86,7 @@ func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 	return ok && drained(node)
 }
 
-// evictor drains nodes. The eviction API grants by the status of the budget, which may be old but never older
-// than the spec. The deletion follows later.
+// evictor drains nodes, by evictions of pods that serve. The deletion of one that is granted follows later.
 func (w *world) evictor(s *store) bool {
 	for b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
 		for _, pod := range all[*corev1.Pod](s) {
@@ -102,18 +103,37 @@ func (w *world) evictor(s *store) bool {
 				continue
 			}
 			w.evictions--
-			next := clone(b)
-			next.Status.DisruptionsAllowed--
-			if next.Status.DisruptedPods == nil {
-				next.Status.DisruptedPods = map[string]metav1.Time{}
-			}
-			next.Status.DisruptedPods[pod.Name] = metav1.Unix(s.version, 0)
-			w.granted[pod.UID] = true
-			s.put(next)
+			must(w.evicts(s, pod))
 			return true
 		}
 	}
 	return false
+}
+
+// evicts is the answer of the eviction API. It grants by the status of the budget, which may be old but never older than
+// the spec. A pod that does not serve costs nothing, if enough others do.
+func (w *world) evicts(s *store, pod *corev1.Pod) error {
+	k := slices.IndexFunc(all[*policyv1.PodDisruptionBudget](s), func(b *policyv1.PodDisruptionBudget) bool { return b.Namespace == pod.Namespace })
+	if k < 0 || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return s.Delete(context.TODO(), clone(pod))
+	}
+	b := all[*policyv1.PodDisruptionBudget](s)[k]
+	always := b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+	if !ready(pod) && (always || b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0) {
+		return s.Delete(context.TODO(), clone(pod))
+	}
+	if b.Status.ObservedGeneration < b.Generation || b.Status.DisruptionsAllowed == 0 {
+		return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 10)
+	}
+	next := clone(b)
+	next.Status.DisruptionsAllowed--
+	if next.Status.DisruptedPods == nil {
+		next.Status.DisruptedPods = map[string]metav1.Time{}
+	}
+	next.Status.DisruptedPods[pod.Name] = metav1.Unix(s.version, 0)
+	w.granted[pod.UID] = true
+	s.put(next)
+	return nil
 }
 
 // room returns how many pods the budgets let be down, whatever is down at the moment.

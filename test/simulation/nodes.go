@@ -33,11 +33,11 @@ func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
 	return slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return pv.Spec.CSI == nil })
 }
 
-// scheduler assigns a pod to a node once its claims are bound.
+// scheduler assigns a pod to a node once its claims are bound, and none of them is being deleted.
 func (w *world) scheduler(s *store) bool {
 	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		_, bound := volumesOf(s, pod)
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound || slices.Contains(w.crashing, pod.UID) {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound || losesClaims(s, pod) || slices.Contains(w.crashing, pod.UID) {
 			continue
 		}
 		for node := range shuffle(w, all[*corev1.Node](s)) {
@@ -50,6 +50,22 @@ func (w *world) scheduler(s *store) bool {
 		}
 	}
 	return false
+}
+
+// losesClaims reports whether a claim of a pod is being deleted.
+func losesClaims(s *store, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		if v.PersistentVolumeClaim == nil {
+			return false
+		}
+		claim, ok := get[*corev1.PersistentVolumeClaim](s, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		return ok && claim.DeletionTimestamp != nil
+	})
+}
+
+// hasEnded reports whether the containers of a pod have ended for good.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func nodeIsReady() []corev1.NodeCondition {
@@ -68,23 +84,33 @@ func drained(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || node.DeletionTimestamp != nil || len(node.Spec.Taints) > 0
 }
 
+func outOfService(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
 // taken reports whether a node has a pod already, in a options where each pod needs a node of its own.
 func (w *world) taken(s *store, node *corev1.Node) bool {
 	return w.options.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
 }
 
 // kubelet starts pods whose volumes are attached, and ends those that are being deleted. The kubelet of a
-// node that is not Ready does nothing.
+// node that is not Ready does nothing. In its place, the collector of pods ends those that are being deleted on a node
+// that is said to be out of service.
 func (w *world) kubelet(s *store) bool {
 	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
-		if !ok || !up(node) {
+		switch {
+		case !ok || !up(node) && !outOfService(node):
 			continue
-		}
-		if pod.DeletionTimestamp != nil {
-			if w.stops(s, pod) {
+		case pod.DeletionTimestamp != nil:
+			if w.stops(s, pod, node) {
 				return true
 			}
+			continue
+		case !up(node):
+			continue
+		}
+		if hasEnded(pod) {
 			continue
 		}
 		if ready(pod) {
@@ -108,13 +134,17 @@ func (w *world) kubelet(s *store) bool {
 
 // stops is what a kubelet does next with a pod that is being deleted. It reports whether it did anything: some pods
 // never end.
-func (w *world) stops(s *store, pod *corev1.Pod) bool {
+func (w *world) stops(s *store, pod *corev1.Pod, node *corev1.Node) bool {
 	switch left := w.lingers[pod.UID]; {
-	case left < 0:
+	case !up(node) && len(pod.Finalizers) == 0:
+		s.remove(keyOf(pod))
+	case !up(node):
+		return false
+	case left < 0, len(pod.Finalizers) > 0 && hasEnded(pod):
 		return false
 	case left > 0:
 		w.lingers[pod.UID]--
-	case w.options.Unattached && pod.Status.Phase != corev1.PodSucceeded:
+	case (w.options.Unattached || len(pod.Finalizers) > 0) && pod.Status.Phase != corev1.PodSucceeded:
 		s.put(reported(pod))
 	default:
 		s.remove(keyOf(pod))
@@ -161,7 +191,7 @@ func (w *world) attacher(s *store) bool {
 	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		node, ok := get[*corev1.Node](s, "", pod.Spec.NodeName)
 		pvs, bound := volumesOf(s, pod)
-		if !ok || !bound {
+		if !ok || !bound || hasEnded(pod) {
 			continue
 		}
 		for _, pv := range attachable(pvs) {

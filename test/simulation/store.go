@@ -187,7 +187,7 @@ func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateO
 	if set, ok := next.(*appsv1.StatefulSet); ok && s.defaults != nil {
 		s.defaults(set)
 	}
-	if err := cmp.Or(s.refused(next, nil), admit(ctx, admissionv1.Create, nil, next)); err != nil {
+	if err := cmp.Or(admit(ctx, admissionv1.Create, nil, next), s.refused(next, nil)); err != nil {
 		return err
 	}
 	s.put(next)
@@ -247,7 +247,7 @@ func (s *store) Update(ctx context.Context, o client.Object, _ ...client.UpdateO
 	if changed {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
-	if err := cmp.Or(s.refused(next, old), admit(ctx, admissionv1.Update, old, next)); err != nil {
+	if err := cmp.Or(admit(ctx, admissionv1.Update, old, next), s.refused(next, old)); err != nil {
 		return err
 	}
 	s.put(next)
@@ -349,19 +349,36 @@ func (s *store) Delete(ctx context.Context, o client.Object, opts ...client.Dele
 	if err := admit(ctx, admissionv1.Delete, old, nil); err != nil {
 		return err
 	}
-	pod, isPod := old.(*corev1.Pod)
-	waits := len(old.GetFinalizers()) > 0 || isPod && pod.Spec.NodeName != "" // its kubelet ends a pod
-	if !waits {
+	own := propagated(old, d)
+	if len(old.GetFinalizers()) == 0 && own == "" && !lasts(old, d) {
 		s.remove(k)
 		return nil
 	}
 	if old.GetDeletionTimestamp() == nil {
 		next := clone(old)
+		if own != "" {
+			next.SetFinalizers(append(slices.Clone(old.GetFinalizers()), own))
+		}
 		now := metav1.NewTime(time.Unix(s.version, 0))
 		next.SetDeletionTimestamp(&now)
 		s.put(next)
 	}
 	return nil
+}
+
+// lasts reports whether a kubelet has to end a pod before it is gone.
+func lasts(o client.Object, d client.DeleteOptions) bool {
+	pod, is := o.(*corev1.Pod)
+	return is && pod.Spec.NodeName != "" && (d.GracePeriodSeconds == nil || *d.GracePeriodSeconds > 0)
+}
+
+// propagated returns the finalizer with which an object waits for the collector to deal with what it owns, or "". A Job
+// has no pods here.
+func propagated(o client.Object, d client.DeleteOptions) string {
+	if _, isJob := o.(*batchv1.Job); isJob || d.PropagationPolicy == nil {
+		return ""
+	}
+	return map[metav1.DeletionPropagation]string{metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents, metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents}[*d.PropagationPolicy]
 }
 
 // trial returns a store in which writes leave no trace, for a dry run.

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // binder is the PV controller: one write on a volume or a claim per call.
@@ -32,19 +29,19 @@ func (w *world) binder(s *store) bool {
 
 func (w *world) syncClaim(s *store, claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" {
-		if claim.DeletionTimestamp == nil {
-			w.choose(s, claim)
-		}
-		return claim.DeletionTimestamp == nil
+		return claim.DeletionTimestamp == nil && w.choose(s, claim)
 	}
 	pv, ok := get[*corev1.PersistentVolume](s, "", claim.Spec.VolumeName)
-	misbound := ok && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID)
+	misbound := ok && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != claim.UID
 	switch {
-	case claim.Status.Phase == corev1.ClaimBound && (!ok || misbound):
+	case isCompleted(claim) && (!ok || misbound):
 		return setPhase(s, claim, corev1.ClaimLost)
-	case claim.Status.Phase != corev1.ClaimPending || !ok:
+	case !ok:
 		return false
 	case pv.Spec.ClaimRef == nil || names(pv, claim) && pv.Spec.ClaimRef.UID == "":
+		if !suits(pv, claim) {
+			return false
+		}
 		next := clone(pv)
 		next.Spec.ClaimRef = refTo(claim)
 		s.put(next)
@@ -53,9 +50,30 @@ func (w *world) syncClaim(s *store, claim *corev1.PersistentVolumeClaim) bool {
 		return false // looked at again when the volume is free, which may never happen
 	case pv.Status.Phase != corev1.VolumeBound:
 		return setVolumePhase(s, pv, corev1.VolumeBound)
-	default:
+	default: // a claim that was lost is found again
 		return setPhase(s, claim, corev1.ClaimBound)
 	}
+}
+
+// suits reports whether a volume may be bound to a claim that names it: one that is not reserved for it, if it is of its
+// class. A claim that had it before gets it back.
+func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv.Spec.ClaimRef != nil || isCompleted(claim) || pv.Spec.StorageClassName == classOf(claim)
+}
+
+// isCompleted reports whether a claim has been bound before.
+func isCompleted(claim *corev1.PersistentVolumeClaim) bool {
+	_, is := claim.Annotations[bindCompleted]
+	return is
+}
+
+const bindCompleted = "pv.kubernetes.io/bind-completed"
+
+func classOf(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *claim.Spec.StorageClassName
 }
 
 func names(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
@@ -67,10 +85,13 @@ func refTo(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 }
 
 func setPhase(s *store, claim *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase) bool {
+	if claim.Status.Phase == phase {
+		return false
+	}
 	next := clone(claim)
 	next.Status.Phase = phase
 	if phase == corev1.ClaimBound {
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, bindCompleted, "yes")
 	}
 	s.put(next)
 	return true
@@ -86,17 +107,23 @@ func setVolumePhase(s *store, pv *corev1.PersistentVolume, phase corev1.Persiste
 	return true
 }
 
-// choose finds a volume for a claim that names none: one that is reserved for it, any free one, or a new and
-// EMPTY one. Thus a claim that the wrong process has created is detected at once.
-func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) {
+// choose finds a volume for a claim that names none: one that is reserved for it, any free one of its class, or a new and
+// EMPTY one, if there is a provisioner for the class. Thus a claim that the wrong process has created is detected at once.
+func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) bool {
 	for _, pv := range all[*corev1.PersistentVolume](s) {
 		ref := pv.Spec.ClaimRef
+		if pv.Spec.StorageClassName != classOf(claim) || pv.DeletionTimestamp != nil {
+			continue
+		}
 		if ref == nil && pv.Status.Phase == corev1.VolumeAvailable || ref != nil && names(pv, claim) && (ref.UID == "" || ref.UID == claim.UID) {
 			next := clone(claim)
 			next.Spec.VolumeName = pv.Name
 			s.put(next)
-			return
+			return true
 		}
+	}
+	if classOf(claim) != className {
+		return false
 	}
 	handle := fmt.Sprintf("disk-%d", len(w.disks)+1)
 	w.disks[handle] = disk{}
@@ -106,6 +133,7 @@ func (w *world) choose(s *store, claim *corev1.PersistentVolumeClaim) {
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "sim", VolumeHandle: handle}
 	pv.Spec.ClaimRef = refTo(claim)
 	must(s.Create(context.TODO(), pv))
+	return true
 }
 
 func (w *world) syncVolume(s *store, pv *corev1.PersistentVolume) bool {
@@ -141,11 +169,12 @@ func (w *world) provisioner(s *store) bool {
 	return false
 }
 
-// protection ends a claim that is being deleted once no pod mounts it.
+// protection ends a claim that is being deleted once no pod that has a node names it: one without a node gets none until
+// the claim is gone.
 func (w *world) protection(s *store) bool {
 	for claim := range shuffle(w, all[*corev1.PersistentVolumeClaim](s)) {
 		mounted := slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool {
-			return p.Namespace == claim.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return p.Namespace == claim.Namespace && p.Spec.NodeName != "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
 			})
 		})
@@ -154,46 +183,6 @@ func (w *world) protection(s *store) bool {
 			next := clone(claim)
 			next.Finalizers = slices.Delete(next.Finalizers, protected, protected+1)
 			s.put(next)
-			return true
-		}
-	}
-	return false
-}
-
-// collector deletes objects whose owners are all gone.
-func (w *world) collector(s *store) bool {
-	var owned []client.Object
-	for _, p := range all[*corev1.Pod](s) {
-		owned = append(owned, p)
-	}
-	for _, c := range all[*corev1.PersistentVolumeClaim](s) {
-		owned = append(owned, c)
-	}
-	for _, r := range all[*appsv1.ControllerRevision](s) {
-		owned = append(owned, r)
-	}
-	for o := range shuffle(w, owned) {
-		owners := o.GetOwnerReferences()
-		alive := slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return exists(s, r.UID) })
-		if len(owners) > 0 && !alive && o.GetDeletionTimestamp() == nil {
-			must(s.Delete(context.TODO(), clone(o)))
-			return true
-		}
-	}
-	return false
-}
-
-func exists(s *store, uid types.UID) bool {
-	if uid == nightly {
-		return true // no Job is modelled for it
-	}
-	for _, p := range all[*corev1.Pod](s) {
-		if p.UID == uid {
-			return true
-		}
-	}
-	for _, set := range all[*appsv1.StatefulSet](s) {
-		if set.UID == uid {
 			return true
 		}
 	}

@@ -156,14 +156,19 @@ type disk struct {
 	destroyed bool
 }
 
-// newWorld builds the options, lets it come to rest, and stores the plan.
-func newWorld(sc options) *world {
-	w := &world{
+// emptyWorld has no clusters yet.
+func emptyWorld(sc options) *world {
+	return &world{
 		options: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
 		app:  application{asked: map[string]int{}, yes: map[string]int{}, said: map[string]bool{}, heard: map[string]consent{}, begun: map[types.UID]consent{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
 		lingers: map[types.UID]int{}, slow: map[string]int{},
 	}
+}
+
+// newWorld builds the options, lets it come to rest, and stores the plan.
+func newWorld(sc options) *world {
+	w := emptyWorld(sc)
 	first := newStore("one")
 	w.stores, w.on = []*store{first}, map[plans.Side]*store{plans.Source: first, plans.Destination: first}
 	if sc.Mode == plans.Reimport {

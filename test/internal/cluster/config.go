@@ -43,6 +43,7 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"PodStart": o.PodStart.Milliseconds(),
 		"PodStop":  o.PodStop.Milliseconds(),
 		"Beat":     cmp.Or(o.Heartbeat, time.Second).Milliseconds(),
+		"Binder":   cmp.Or(o.BinderPeriod, 15*time.Second),
 		"Without":  without(c.Name, o),
 		"Stops":    !o.StopByUID,
 		"Audit":    o.Audit,

@@ -25,6 +25,10 @@ const NeverReady = "test.stsmigrate.dev/never-ready"
 // stands in for the pod. The API server reaches no loopback address.
 const Address = "test.stsmigrate.dev/address"
 
+// Lost is the annotation that, with the value "true", keeps a node as the test reports it, and a pod from ending when it
+// is deleted: there is no kubelet.
+const Lost = "test.stsmigrate.dev/lost"
+
 // startTimeout is far longer than the seconds that a start takes. It is for broken machines.
 const startTimeout = 3 * time.Minute
 
@@ -41,6 +45,8 @@ type Options struct {
 	// Heartbeat is how often a kubelet writes the status of its node. Zero means every second, so that no
 	// test waits for what the controller manager does only then.
 	Heartbeat time.Duration
+	// BinderPeriod is how often the binder of claims looks at what it was told of nothing new. Zero means its own 15 s.
+	BinderPeriod time.Duration
 	// DetachDelay is how long the detach of a volume of AttachDriver takes. It is a setting of the
 	// provisioner, so only StartBed uses it.
 	DetachDelay time.Duration
