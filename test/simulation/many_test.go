@@ -100,6 +100,7 @@ func TestProcessesThatOverlapDoNoHarm(t *testing.T) {
 				if seed%2 == 0 {
 					w.evictions = 3
 				}
+				w.app.fickle = seed%4 > 1
 				overlap(t, w, done)
 				if t.Failed() {
 					t.Fatalf("that was seed %d", seed)

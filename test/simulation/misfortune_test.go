@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	cmp2 "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,12 +56,14 @@ const (
 	slowness  actorOf = "volumes that are slow"
 	outages   actorOf = "outages"
 	visitors  actorOf = "pods that name claims"
+	breakage  actorOf = "applications that break"
+	growth    actorOf = "sets that grow"
 	writing   actorOf = "failing writes"
 	turning   actorOf = "aborts on the way"
 )
 
 func actorsOf() []actorOf {
-	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, writing, turning}
+	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, breakage, growth, writing, turning}
 }
 
 // happens may let one failure happen.
@@ -70,13 +73,15 @@ func (m *misfortune) happens() {
 	}
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors}
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors, breakage, growth}
 	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
 	switch kinds[n] {
-	case deletions, flaps, lingering:
+	case deletions, flaps, lingering, breakage:
 		m.afflict(kinds[n], s)
+	case growth:
+		m.grows(s)
 	case power:
 		m.power(s)
 	case vanishing:
@@ -112,7 +117,41 @@ func (m *misfortune) afflict(kind actorOf, s *store) {
 		if pod != nil && m.strikes("%s of %s will take long to end", keyOf(pod), s.name) {
 			m.w.lingers[pod.UID] = 1 + m.rng.IntN(60)
 		}
+	case breakage:
+		if ready(pod) && m.strikes("%s of %s is broken for as long as it lives", keyOf(pod), s.name) {
+			next := clone(pod)
+			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+			s.put(next)
+			m.w.crashing = append(m.w.crashing, pod.UID)
+		}
 	default: // of clusters, nodes and processes
+	}
+}
+
+// grows lets a user or an autoscaler give a set one ordinal more than the plan knows.
+func (m *misfortune) grows(s *store) {
+	sets := all[*appsv1.StatefulSet](s)
+	if len(sets) == 0 {
+		return
+	}
+	set := sets[m.rng.IntN(len(sets))]
+	if slice := plans.SliceOf(set); slice.End() == m.w.plan.End() && slice.Replicas > 0 && m.strikes("the set of %s grows", set.Namespace) {
+		next := clone(set)
+		next.Spec.Replicas = new(slice.Replicas + 1)
+		must(s.Update(context.TODO(), next))
+	}
+}
+
+// shrinks takes back what grows has added.
+func (m *misfortune) shrinks() {
+	for _, s := range m.w.stores {
+		for _, set := range all[*appsv1.StatefulSet](s) {
+			if slice := plans.SliceOf(set); slice.End() > m.w.plan.End() {
+				next := clone(set)
+				next.Spec.Replicas = new(slice.Replicas - slice.End() + m.w.plan.End())
+				must(s.Update(context.TODO(), next))
+			}
+		}
 	}
 }
 
@@ -175,6 +214,8 @@ func (m *misfortune) ceases() {
 	m.strike = false
 	clear(m.away)
 	m.w.dismiss()
+	m.w.crashing, m.w.app.fickle = nil, false
+	m.shrinks()
 	for _, s := range m.w.stores {
 		for _, node := range all[*corev1.Node](s) {
 			next := clone(node)
@@ -302,7 +343,8 @@ func scheduleOf(text string) (c schedule, err error) {
 // begin returns a world of its own with the failures of the schedule.
 func (c schedule) begin(first *world) *misfortune {
 	w := first.fork(c.seed)
-	w.foreign = true // not every unavailable pod is ours
+	w.foreign = true                                // not every unavailable pod is ours
+	w.app.fickle, w.app.again = c.seed%2 == 0, true // a pod that has gone is asked again
 	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
 	for _, a := range c.without {
 		m.without[a] = true
