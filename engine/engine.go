@@ -68,6 +68,8 @@ type Progress struct {
 	Overtaken bool
 	// Took, when a wave has arrived, is the length of each span of its downtime.
 	Took *Took
+	// Forecast, when the first wave has arrived, is how long the others will be on neither side, in words.
+	Forecast string
 	// Downtime, with Finished, is the sum of these spans over the plan; nil if nothing was measured.
 	Downtime *journal.Downtime
 }
@@ -92,6 +94,8 @@ type Engine struct {
 	Voided func()
 	// Gates runs the gates of the plan. A plan with gates waits at the first of them until its Prober is set.
 	Gates *gates.Keeper
+	// Sign is the last sign of life of the process that carried the plan out before; zero if it is not known.
+	Sign time.Time
 	// Assurance is what the user vouches for when this process takes the plan over.
 	Assurance plans.Assurance
 	// Checks, if set, is what the checks before the first write have answered, for the timeline.
@@ -145,6 +149,8 @@ type Engine struct {
 	finishing bool
 	// flying reports that ordinals may be in flight, as far as the last pass knows.
 	flying bool
+	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
+	lacking time.Time
 	// roll knows which ordinals were available at the last count.
 	roll muster.Roll
 }
@@ -274,7 +280,8 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 	e.clock(step, observed)
 	switch observed.Standing {
 	case plans.After:
-		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: e.pass(step, observed)}, nil
+		took := e.pass(step, observed)
+		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: took, Forecast: e.forecast(step, took)}, nil
 	case plans.Conflict:
 		return e.block(ctx, step, observed.ID, observed.Reason)
 	case plans.During:
@@ -361,11 +368,13 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 	case plans.Relax:
 		e.note(step, func(j *journal.Journal) { j.Loosened(now) })
 	case plans.Grow:
+		at := e.since(observed, now)
 		e.note(step, func(j *journal.Journal) {
-			if t := Took(j.Arrive(now, e.arrival(j, step, observed))); t != nil {
+			if t := Took(j.Arrive(at, e.arrival(j, step, observed))); t != nil {
 				took = &t
 			}
 		})
+		e.lacking = time.Time{}
 	default:
 	}
 	return took
@@ -397,7 +406,9 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 
 // send sends the write of a look.
 func (e *Engine) send(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
+	since := e.at()
 	e.answered = observed.Write(ctx)
+	e.sentAway(step, since, e.answered)
 	return Progress{Kind: Wrote, Step: step, Reason: observed.Reason}, writes.IgnoreAnswers(e.answered)
 }
 
@@ -442,6 +453,7 @@ func (e *Engine) block(ctx context.Context, step plans.Step, id reasons.ID, reas
 	}
 	if e.journal.Blocked != reason {
 		e.journal.Block(id, reason)
+		e.halted()
 		e.record(journal.PlanBlocked, id, reason)
 		if err := e.save(ctx); err != nil {
 			return Progress{Step: step}, writes.IgnoreAnswers(err)

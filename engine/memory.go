@@ -24,34 +24,6 @@ func (e *Engine) note(step plans.Step, put func(*journal.Journal)) {
 	e.notes = append(e.notes, note{step.Seq, put})
 }
 
-// clock keeps the stopwatch of the current wave.
-func (e *Engine) clock(step plans.Step, observed plans.Observation) {
-	if e.Now == nil {
-		return
-	}
-	span := observed.Span
-	switch step.Op {
-	case plans.Shrink:
-		if observed.Standing == plans.Before { // the write begins the span: no note, as it may not be sent
-			e.journal.Leave(e.Now())
-		}
-		return
-	case plans.Release, plans.Reserve, plans.Claim:
-		span = plans.HandingOver
-	case plans.Grow:
-		if span == "" {
-			span = plans.Attaching
-		}
-	case plans.Vacate:
-	default:
-		return
-	}
-	if w := e.journal.Stopwatch; span != "" && w != nil && w.Span != span {
-		now := e.Now()
-		e.note(step, func(j *journal.Journal) { j.Enter(span, now) })
-	}
-}
-
 // Continue lets an engine go on in an epoch that another engine of the same process has taken over. It knows nothing
 // of what that engine has seen since the journal was last written, and finds it out again. A process is no more
 // than its epoch then, which lets a simulation go on from any state that it has reached.

@@ -170,6 +170,7 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 	again, loosen := time.NewTimer(r.limit(at)), time.NewTimer(maxTightWait)
 	defer again.Stop()
 	defer loosen.Stop()
+	defer r.wakes(r.at(), r.limit(at))
 	for {
 		select {
 		case <-loosen.C:
@@ -289,8 +290,10 @@ func (r *run) backOff(ctx context.Context) error {
 	if r.backoff == nil {
 		r.backoff = &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
 	}
-	pause := time.NewTimer(r.backoff.Step())
+	asked := r.backoff.Step()
+	pause := time.NewTimer(asked)
 	defer pause.Stop()
+	defer r.wakes(r.at(), asked)
 	select {
 	case <-pause.C:
 	case <-r.Finish:

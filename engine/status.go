@@ -70,6 +70,8 @@ type View struct {
 	Downtime *journal.Downtime `json:"-"`
 	// DownSeconds is how long the waves were on neither side, by span.
 	DownSeconds *journal.DownSeconds `json:"downtime,omitempty"`
+	// Forecast, while waves are left, is how long they will be on neither side, in words: by what the last ones took.
+	Forecast string `json:"forecast,omitempty"`
 	// Made says who made the plan, and when; missing if that is not known.
 	Made     *plans.Made      `json:"made,omitempty"`
 	Timeline journal.Timeline `json:"timeline,omitzero"` // Timeline is what has happened to the plan.
@@ -143,6 +145,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)
+	v.Forecast = j.Downtime.Forecast(wavesLeft(p, j.Leg, j.Done))
 	v.describe(p, j, asked(ctx, store, p, j), command)
 	if len(lost) == 0 {
 		v.Drains = e.drainable(ctx, j, cmp.Or(v.Holder, v.Keeper), command)

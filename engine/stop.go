@@ -61,6 +61,7 @@ func (e *Engine) recordEnd(ctx context.Context) error {
 	if j.Epoch != e.epoch || !more {
 		return nil
 	}
+	e.halted()
 	e.record(journal.RunStopped, "", "at "+e.StepOf(step))
 	return writes.IgnoreAnswers(e.save(ctx))
 }

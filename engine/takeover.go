@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -58,6 +59,9 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 			return err
 		}
 		now.Touched = e.touched(now)
+		if e.Now != nil {
+			now.Resume(e.Now(), e.Sign)
+		}
 		if err := depart(now); err != nil {
 			return err
 		}
@@ -72,7 +76,7 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 		e.void() // another process may have had the plan meanwhile
 	}
 	e.epoch, e.begun, e.passed, e.journal, e.notes, e.ready = j.Epoch, j.Begun, 0, nil, nil, nil
-	e.preparation.seen = nil
+	e.preparation.seen, e.lacking = nil, time.Time{}
 	e.flies(j)
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)

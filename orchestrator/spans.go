@@ -55,7 +55,7 @@ func waveSpans(p *plans.Plan, s plans.Step, took engine.Took, arrived time.Time)
 	}
 	whole := spanOf(p, wave, string(s.To()))
 	out := []span{{p.Pods(s.Ordinals) + " to the " + string(s.To()), whole, spanOf(p), now, arrived, tags}}
-	for _, part := range plans.Spans() {
+	for _, part := range took.Parts() {
 		end := now.Add(took[part])
 		out = append(out, span{string(part), spanOf(p, wave, string(s.To()), string(part)), whole, now, end, tags})
 		now = end

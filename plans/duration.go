@@ -31,3 +31,11 @@ func Brief(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
+
+// Forecast returns how long so many known waves let expect for the rest, in words. usual is how long each of them took.
+func Forecast(known int, usual, left time.Duration) string {
+	if known == 1 {
+		return fmt.Sprintf("the first took %s, so about %s left", Brief(usual), Brief(left))
+	}
+	return fmt.Sprintf("about %s left (usually %s per wave)", Brief(left), Brief(usual))
+}

@@ -115,6 +115,9 @@ type Observation struct {
 	Idle bool
 	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
 	Nodes map[int32]string
+	// Available, with After of a Grow, is when the last pod of the wave became available, by the clock of its node and
+	// to the second; zero if that is not known. It is only reported.
+	Available time.Time
 }
 
 // In returns the observation with the given span.

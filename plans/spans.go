@@ -11,12 +11,18 @@ const (
 	Detaching Span = "detach"
 	// HandingOver lasts until its claims are bound on the other side.
 	HandingOver Span = "handOver"
-	// Attaching is from the write that adds it to the other set to the start of its containers: it is
-	// scheduled, and its volumes are attached.
+	// Attaching is from the write that adds it to the other set to the start of its containers: it is created and
+	// scheduled, its volumes are attached, and its images are pulled.
 	Attaching Span = "attach"
 	// Starting lasts until the pod is available there.
 	Starting Span = "ready"
+	// Unattended is the time in which no process carried the wave on: its user had stopped it, or it was gone. It is part
+	// of no other span, and may lie within any of them.
+	Unattended Span = "unattended"
 )
 
-// Spans returns all spans in their order.
+// AllSpans returns the spans, and last the time in which no process carried the wave on.
+func AllSpans() []Span { return append(Spans(), Unattended) }
+
+// Spans returns the spans of a wave that is carried on, in their order.
 func Spans() []Span { return []Span{Terminating, Detaching, HandingOver, Attaching, Starting} }

@@ -47,6 +47,8 @@ type Lease struct {
 	renewed time.Time
 	good    time.Duration
 	failed  error
+	// before is the last renewal by the process that carried the plan out before; zero if it is not known.
+	before time.Time
 	// writing is locked while the Lease is written. over reports that the Lease was released: a later
 	// renewal would keep others away on behalf of a process that does no more work.
 	writing sync.Mutex
@@ -113,6 +115,7 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 			}
 			continue
 		case err == nil:
+			l.before = carriedUntil(&have)
 			err = s.home.Update(ctx, l.sign(&have))
 		}
 		if (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && n.Again(ctx) {
@@ -126,6 +129,18 @@ func (s *Store) Acquire(ctx context.Context, holder string, dead func(holder str
 		return l, nil
 	}
 }
+
+// carriedUntil returns the last sign of the process that carried the plan out; zero if only its names were kept since.
+func carriedUntil(have *coordinationv1.Lease) (at time.Time) {
+	if r := have.Spec.RenewTime; r != nil && !keeps(have) && lasts(have) <= LeaseSeconds*time.Second {
+		at = r.Time
+	}
+	return at
+}
+
+// Before returns the last sign of life of the process that carried the plan out before this one took the Lease; zero if it
+// is not known. It is reported, and decides nothing: it is by another clock.
+func (l *Lease) Before() time.Time { return l.before }
 
 // leaseMeta makes the plan the owner of its Lease: a process that dies at the very end leaves the Lease
 // behind.
@@ -331,7 +346,9 @@ func (l *Lease) Release(ctx context.Context, ended bool) error {
 	if ended {
 		return client.IgnoreNotFound(writes.Delete(ctx, l.home, &have))
 	}
-	have.Spec.HolderIdentity, have.Spec.RenewTime = nil, nil
+	// Without a holder the Lease keeps no process away. Its time stays, as the last sign of this process.
+	now := metav1.NewMicroTime(l.now())
+	have.Spec.HolderIdentity, have.Spec.RenewTime = nil, &now
 	return l.home.Update(ctx, &have)
 }
 

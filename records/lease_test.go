@@ -377,3 +377,45 @@ func TestAPlanIsAbandonedWhenItsLeaseIsNotRenewed(t *testing.T) {
 		}
 	}
 }
+
+// A Lease says when the process that carried the plan out was last alive, whether it released the Lease or died. One that
+// only kept the names has carried nothing out.
+func TestALeaseSaysWhenThePlanWasLastCarriedOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(t *testing.T, l *Lease)
+		want bool
+	}{
+		"released":                        {func(t *testing.T, l *Lease) { t.Helper(); released(t, l) }, true},
+		"dead":                            {func(*testing.T, *Lease) {}, true},
+		"kept names":                      {func(t *testing.T, l *Lease) { t.Helper(); l.OnlyKeeps(); l.renew(t.Context()); released(t, l) }, false},
+		"an orchestrator that kept names": {func(t *testing.T, l *Lease) { t.Helper(); l.Stretch(); l.renew(t.Context()) }, false},
+	} {
+		now := time.Unix(1000, 0).UTC()
+		clock := func() time.Time { return now }
+		s := NewStore(fake.NewClientBuilder().Build(), "shop", "web")
+		gone := func(string) bool { return true }
+		first, err := s.Acquire(t.Context(), "laptop/1", gone, clock)
+		if err != nil || !first.Before().IsZero() {
+			t.Fatalf("%s: %v, %+v", name, err, first)
+		}
+		now = now.Add(7 * time.Second)
+		was := now
+		first.renew(t.Context())
+		c.end(t, first)
+		now = now.Add(time.Hour)
+		next, err := s.Acquire(t.Context(), "laptop/2", gone, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := next.Before(); c.want && !got.Equal(was) || !c.want && !got.IsZero() {
+			t.Errorf("%s: %s, expected %s: %t", name, got, was, c.want)
+		}
+	}
+}
+
+func released(t *testing.T, l *Lease) {
+	t.Helper()
+	if err := l.Release(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -21,7 +21,7 @@ func TestABrowserShowsTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := New(p, j, whole, nil, start.Add(8*time.Hour+70*time.Second)).WriteHTML(to); err != nil {
+	if err := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second)).WriteHTML(to); err != nil {
 		t.Fatal(err)
 	}
 	if err := to.Close(); err != nil {

@@ -23,10 +23,10 @@ func (w Wave) until() time.Time {
 // away returns how long a wave was on neither side.
 func (w Wave) away() time.Duration {
 	sum := 0.0
-	for _, s := range plans.Spans() {
+	for _, s := range plans.AllSpans() {
 		sum += w.Seconds[s]
 	}
-	return time.Duration(sum * float64(time.Second))
+	return inDuration(sum)
 }
 
 // count returns how many ordinals a wave has: at most the largest window.
@@ -64,13 +64,13 @@ func figures(waves []Wave) []Span {
 		if w.Arrived == nil {
 			continue
 		}
-		for _, s := range plans.Spans() {
+		for _, s := range plans.AllSpans() {
 			took[s] = append(took[s], w.Seconds[s])
 		}
 		took[Between] = append(took[Between], w.away().Seconds())
 	}
 	var out []Span
-	for _, s := range append(plans.Spans(), Between) {
+	for _, s := range append(plans.AllSpans(), Between) {
 		f := Span{Name: s}
 		if all := took[s]; len(all) > 0 {
 			slices.Sort(all)
@@ -79,7 +79,9 @@ func figures(waves []Wave) []Span {
 				f.Total += seconds
 			}
 		}
-		out = append(out, f)
+		if s != plans.Unattended || f.Total > 0 {
+			out = append(out, f)
+		}
 	}
 	return out
 }

@@ -70,6 +70,8 @@ func join(names []string) string {
 	return strings.Join(out, ", ")
 }
 
+func inDuration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
 // Sizes of the pictures, in pixels.
 const (
 	width     = 960
@@ -121,7 +123,7 @@ type legend struct {
 
 // drawn computes the pictures: one row for each ordinal, and how many ordinals were away.
 func (r *Report) drawn() drawing {
-	d := drawing{Report: r, Text: r.text, Width: width, Labels: labels, Right: width - 8, Order: plans.Spans(), Sides: plans.Sides(), State: state(r)}
+	d := drawing{Report: r, Text: r.text, Width: width, Labels: labels, Right: width - 8, Sides: plans.Sides(), State: state(r)}
 	rows := r.rows()
 	d.Row = min(rowHigh, max(leastHigh, mostHigh/float64(max(len(rows), 1))))
 	d.Base = d.Row * float64(len(rows))
@@ -143,12 +145,21 @@ func (r *Report) drawn() drawing {
 	for _, g := range a.gaps() {
 		d.Gaps = append(d.Gaps, tick{labels + g.X, g.Text})
 	}
-	for k, s := range plans.Spans() {
-		d.Legend = append(d.Legend, legend{labels + float64(k)*150, string(s), meaning(s)})
+	d.Order = r.order()
+	for k, s := range d.Order {
+		d.Legend = append(d.Legend, legend{labels + float64(k)*min(150, (d.Right-labels)/float64(len(d.Order))), string(s), meaning(s)})
 	}
 	d.away(&a)
 	d.Caption = fmt.Sprintf("%d of %d ordinals moved, at most %d away at once, %d allowed", len(rows)-r.still(), r.Ordinals, r.Peak, r.MaxUnavailable)
 	return d
+}
+
+// order returns the spans that are drawn. The time without a process is one of them only where there is any.
+func (r *Report) order() []plans.Span {
+	if slices.ContainsFunc(r.Waves, func(w Wave) bool { return w.Seconds[plans.Unattended] > 0 }) {
+		return plans.AllSpans()
+	}
+	return plans.Spans()
 }
 
 // still returns how many ordinals are away now.
@@ -175,13 +186,13 @@ func (r *Report) rows() []int32 {
 	return out
 }
 
-// bars returns one bar for each span of an ordinal. A span too short to be seen is left out; of a wave too short to be
-// seen its beginning is shown.
+// bars returns one bar for each span of an ordinal, and for each time in it in which no process carried it on. One too
+// short to be seen is left out; of a wave too short to be seen its beginning is shown.
 func bars(a *axis, w Wave, ordinal int32, y, high float64) []bar {
 	var out []bar
-	at := w.Left.Time
-	for _, s := range plans.Spans() {
-		next := at.Add(time.Duration(w.Seconds[s] * float64(time.Second)))
+	at, gaps := w.Left.Time, w.Gaps
+	draw := func(s plans.Span, d time.Duration) {
+		next := at.Add(d)
 		if from, until := a.at(at), a.at(next); until-from >= 0.2 {
 			out = append(out, bar{
 				labels + from, y + high*0.12, until - from, high * 0.76, string(s),
@@ -189,6 +200,19 @@ func bars(a *axis, w Wave, ordinal int32, y, high float64) []bar {
 			})
 		}
 		at = next
+	}
+	for _, s := range plans.Spans() {
+		left := inDuration(w.Seconds[s])
+		for len(gaps) > 0 && gaps[0].From.Sub(at) < left {
+			before := max(gaps[0].From.Sub(at), 0)
+			draw(s, before)
+			draw(plans.Unattended, inDuration(gaps[0].Seconds))
+			left, gaps = left-before, gaps[1:]
+		}
+		draw(s, left)
+	}
+	for _, g := range gaps {
+		draw(plans.Unattended, inDuration(g.Seconds))
 	}
 	if len(out) == 0 {
 		x := min(a.at(w.Left.Time), a.width-1)
@@ -234,9 +258,11 @@ func meaning(s plans.Span) string {
 	case plans.HandingOver:
 		return "claims change sides"
 	case plans.Attaching:
-		return "volumes attach"
+		return "pod starts"
 	case plans.Starting:
 		return "pod becomes available"
+	case plans.Unattended:
+		return "without a process"
 	}
 	return "on neither side"
 }

@@ -89,7 +89,7 @@ type Wave struct {
 	Left metav1.MicroTime `json:"left"`
 	// Arrived is when the wave was available again; missing while it is away.
 	Arrived *metav1.MicroTime `json:"arrived,omitempty"`
-	// Seconds is how long each span took.
+	// Seconds is how long each span took, and, as "unattended", how long no process carried the wave on.
 	Seconds map[plans.Span]float64 `json:"seconds"`
 	// From has the nodes that the pods have left, in the order of the ordinals.
 	From []string `json:"from,omitempty"`
@@ -97,6 +97,8 @@ type Wave struct {
 	Onto []string `json:"onto,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
+	// Gaps are the times in which no process carried the wave on.
+	Gaps []journal.Gap `json:"gaps,omitempty"`
 	// Budgets is what the budget of each side allowed while the wave was away, on the way to the destination.
 	Budgets map[plans.Side]string `json:"budgets,omitempty"`
 	// Process is the process that has seen the wave arrive.
@@ -126,7 +128,8 @@ type Span struct {
 }
 
 // New returns the report of a plan. whole is its whole timeline, and untold the reason why a part of it is missing.
-func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error, now time.Time) *Report {
+// carried reports that a process carries the plan out.
+func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error, carried bool, now time.Time) *Report {
 	r := &Report{
 		APIVersion: plans.APIVersion, Kind: Kind, Plan: p.Name, ID: p.ID, Hash: p.Hash, Source: p.Source, Destination: p.Destination,
 		Direction: j.Leg.Direction, Outcome: j.Outcome, Blocked: plans.Line(j.Blocked),
@@ -140,7 +143,7 @@ func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error
 	for _, w := range whole.Waves {
 		r.Waves = append(r.Waves, waveOf(p, w))
 	}
-	if w, away := underWay(p, j, now); away {
+	if w, away := underWay(p, j, carried, now); away {
 		r.Waves = append(r.Waves, w)
 	}
 	r.Checks = whole.Checks
@@ -172,6 +175,9 @@ func waveOf(p *plans.Plan, w journal.Wave) Wave {
 	for _, s := range plans.Spans() {
 		out.Seconds[s] = w.Span(s).Seconds()
 	}
+	if out.Gaps = w.Gaps; len(w.Gaps) > 0 {
+		out.Seconds[plans.Unattended] = w.Span(plans.Unattended).Seconds()
+	}
 	for _, n := range w.Nodes {
 		out.From, out.Onto = append(out.From, n[0]), append(out.Onto, n[1])
 	}
@@ -179,7 +185,7 @@ func waveOf(p *plans.Plan, w journal.Wave) Wave {
 }
 
 // underWay returns the wave that is on neither side now, as far as the stopwatch has measured it.
-func underWay(p *plans.Plan, j *journal.Journal, now time.Time) (Wave, bool) {
+func underWay(p *plans.Plan, j *journal.Journal, carried bool, now time.Time) (Wave, bool) {
 	left := j.Left()
 	if left.IsZero() || j.Flight == nil {
 		return Wave{}, false
@@ -188,10 +194,20 @@ func underWay(p *plans.Plan, j *journal.Journal, now time.Time) (Wave, bool) {
 		Pods: p.Pods(j.Flight.Ordinals), Ordinals: slices.Collect(j.Flight.Ordinals.All()), To: j.Flight.From.Other(),
 		Left: metav1.NewMicroTime(left), Seconds: map[plans.Span]float64{}, Epoch: j.Epoch,
 	}
+	took, gaps := j.Stopwatch.Until(now, carried), j.Stopwatch.Gaps
 	for _, s := range plans.Spans() {
-		out.Seconds[s] = j.Stopwatch.Took[s].Seconds()
+		out.Seconds[s] = took[s].Seconds()
 	}
-	out.Seconds[j.Stopwatch.Span] += max(now.Sub(j.Stopwatch.Since.Time).Seconds(), 0)
+	if unattended := took[plans.Unattended]; unattended > 0 {
+		out.Seconds[plans.Unattended] = unattended.Seconds()
+		out.Gaps = slices.Clone(gaps)
+	}
+	if end := now.Add(-took[plans.Unattended]); !carried {
+		for _, g := range gaps {
+			end = end.Add(inDuration(g.Seconds))
+		}
+		out.Gaps = append(out.Gaps, journal.Gap{From: metav1.NewMicroTime(end), Seconds: now.Sub(end).Seconds()})
+	}
 	for o := range j.Flight.Ordinals.All() {
 		out.From = append(out.From, j.Flight.Pod(o).Node)
 	}

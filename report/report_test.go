@@ -56,7 +56,7 @@ func moved(t *testing.T) (*plans.Plan, *journal.Journal, journal.Timeline) {
 
 func TestTheReportSaysHowManyWereAway(t *testing.T) {
 	p, j, whole := moved(t)
-	r := New(p, j, whole, errors.New("a reason"), start.Add(8*time.Hour+70*time.Second))
+	r := New(p, j, whole, errors.New("a reason"), true, start.Add(8*time.Hour+70*time.Second))
 	if r.Peak != 2 || len(r.Waves) != 5 || r.Untold != "a reason" || r.still() != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -78,17 +78,54 @@ func TestTheReportSaysHowManyWereAway(t *testing.T) {
 
 func TestTheReportHasTheWaveUnderWay(t *testing.T) {
 	p, j, whole := moved(t)
-	r := New(p, j, whole, nil, start.Add(8*time.Hour+70*time.Second))
+	r := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second))
 	last := r.Waves[4]
 	if last.Arrived != nil || last.Seconds[plans.Terminating] != 10 || last.From[0] != "node-a" {
 		t.Errorf("the wave under way is %+v", last)
 	}
 }
 
+// A time in which no process carried a wave on has a bar of its own within that of the span, and is no part of one. So is
+// it while the wave still waits for somebody.
+func TestTheReportShowsWhatIsNobodys(t *testing.T) {
+	p, j, whole := moved(t)
+	whole.Waves[1].Gaps = []journal.Gap{{From: metav1.NewMicroTime(whole.Waves[1].Left.Add(4500 * time.Millisecond)), Seconds: 40}}
+	whole.Record(start.Add(8*time.Hour), journal.Event{Kind: journal.RunStopped, By: "laptop/1", What: "at web-3 Claim"})
+	j.Halt(start.Add(8*time.Hour + 65*time.Second))
+	r := New(p, j, whole, nil, false, start.Add(8*time.Hour+100*time.Second))
+	w := r.Waves[1]
+	if w.Seconds[plans.Unattended] != 40 || w.Seconds[plans.Attaching] != 1 || w.away() != 51300*time.Millisecond || !w.Arrived.Time.Equal(w.Left.Add(w.away())) {
+		t.Errorf("%+v", w)
+	}
+	if last := r.Waves[4]; last.Seconds[plans.Terminating] != 5 || last.Seconds[plans.Unattended] != 35 || len(last.Gaps) != 1 {
+		t.Errorf("the wave under way is %+v", last)
+	}
+	if n := len(r.Spans); r.Spans[n-2].Name != plans.Unattended || r.Spans[n-2].Longest != 40 || r.Spans[3].Longest != 1 {
+		t.Errorf("%+v", r.Spans)
+	}
+	d := r.drawn()
+	var classes []string
+	for _, b := range d.Bars {
+		if strings.HasPrefix(b.Title, "ordinal 3") {
+			classes = append(classes, b.Class)
+		}
+	}
+	if !slices.Equal(classes, []string{"terminate", "detach", "handOver", "attach", "unattended", "attach", "ready"}) {
+		t.Errorf("the bars are %v", classes)
+	}
+	if last := d.Legend[len(d.Legend)-1]; last.Text != "without a process" || last.X > d.Right-120 {
+		t.Errorf("%+v", d.Legend)
+	}
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "<td>Stopped</td><td>at web-3 Claim</td><td>laptop/1</td>") {
+		t.Errorf("who has stopped it is not on the page: %v", err)
+	}
+}
+
 // Nothing of a plan that has not begun can be drawn, and nothing is missed.
 func TestAReportOfNothing(t *testing.T) {
 	p := five()
-	r := New(p, journal.New(p), journal.Timeline{}, nil, start)
+	r := New(p, journal.New(p), journal.Timeline{}, nil, true, start)
 	for name, write := range map[string]func(io.Writer) error{"html": r.WriteHTML, "svg": r.WriteSVG, "json": r.WriteJSON} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil || b.Len() == 0 || strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
@@ -104,7 +141,7 @@ func TestAReportOfNothing(t *testing.T) {
 func TestThePageStandsAlone(t *testing.T) {
 	p, j, whole := moved(t)
 	var b bytes.Buffer
-	if err := New(p, j, whole, nil, start.Add(9*time.Hour)).WriteHTML(&b); err != nil {
+	if err := New(p, j, whole, nil, true, start.Add(9*time.Hour)).WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
@@ -123,7 +160,7 @@ func TestThePageStandsAlone(t *testing.T) {
 // The picture is well-formed XML, stays within its width, and a pause over night takes little of it.
 func TestThePictureOfAMove(t *testing.T) {
 	p, j, whole := moved(t)
-	r := New(p, j, whole, nil, start.Add(8*time.Hour+70*time.Second))
+	r := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second))
 	var b bytes.Buffer
 	if err := r.WriteSVG(&b); err != nil {
 		t.Fatal(err)
@@ -172,7 +209,7 @@ func TestThePictureIsBounded(t *testing.T) {
 		at := start.Add(time.Duration(k%7) * time.Duration(k) * time.Minute)
 		whole.Waves = append(whole.Waves, journal.Wave{Seq: k + 1, Ordinals: plans.Slice{Start: int32(k), Replicas: 1}, To: plans.Destination, Left: metav1.NewMicroTime(at), Took: []float64{0, 0, 0, 0, float64(k % 3)}})
 	}
-	d := New(p, journal.New(p), whole, nil, start).drawn()
+	d := New(p, journal.New(p), whole, nil, true, start).drawn()
 	if d.High > 4100 || len(d.Bars) < 1000 {
 		t.Errorf("height %.0f, %d bars", d.High, len(d.Bars))
 	}
@@ -186,7 +223,7 @@ func TestThePictureIsBounded(t *testing.T) {
 func TestTheReportIsJSON(t *testing.T) {
 	p, j, whole := moved(t)
 	var b bytes.Buffer
-	if err := New(p, j, whole, nil, start.Add(9*time.Hour)).WriteJSON(&b); err != nil {
+	if err := New(p, j, whole, nil, true, start.Add(9*time.Hour)).WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
 	var back Report

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -422,6 +423,12 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 	done.Nodes = map[int32]string{}
 	for o, pod := range pods {
 		done.Nodes[o] = pod.Spec.NodeName
+		if at := readySince(pod); at.After(done.Available) {
+			done.Available = at
+		}
+	}
+	if !done.Available.IsZero() {
+		done.Available = done.Available.Add(time.Duration(set.Spec.MinReadySeconds) * time.Second)
 	}
 	return done, nil
 }

@@ -2,6 +2,7 @@ package sets
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,16 @@ func Ready(pod *corev1.Pod) string {
 		}
 	}
 	return fmt.Sprintf("is %s and not Ready%s", pod.Status.Phase, because(pod, corev1.PodReady))
+}
+
+// readySince returns when a pod that is Ready became so, by the clock of its node and to the second.
+func readySince(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // unscheduled returns why a pod has no node, as far as its scheduler says so. One that no scheduler looks at has no

@@ -51,7 +51,7 @@ func spanWords(s plans.Span) string {
 	case plans.HandingOver:
 		return "until its claims are bound on the other side"
 	case plans.Attaching:
-		return "it joins the other set, until its containers start"
+		return "it joins the other set, until its containers start: scheduling, volumes, images"
 	case plans.Starting:
 		return "until its pod is available"
 	}

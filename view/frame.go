@@ -67,7 +67,7 @@ func (m Migration) head(width int, style Style) []string {
 	}
 	times := []string{done, named("elapsed ", m.Elapsed())}
 	if left := m.TimeLeft(); left > 0 {
-		times = append(times, fmt.Sprintf("about %s left (usually %s per wave)", plans.Brief(left), plans.Brief(m.Usual.Total())))
+		times = append(times, plans.Forecast(m.Known, m.Usual.Total(), left))
 	}
 	bar := style.progress(m.Arrived, len(m.Ordinals), min(max(width/4, 3), 30))
 	return append(out, flow(append([]string{bar}, times...), width)...)

@@ -38,6 +38,7 @@ func moved(n, arrived int) view.Migration {
 		Facts: []view.Fact{{Name: "process", Text: "laptop-7/4242, epoch 4"}},
 	}
 	if arrived > 0 {
+		m.Known = 4
 		m.Usual, m.TightLongest = seconds(2.1, 0.4, 0.3, 2.9, 4.8), 12*time.Second
 	}
 	for k := range n {
@@ -256,5 +257,14 @@ func TestTimeLeft(t *testing.T) {
 		if got := m.TimeLeft(); got != c.want {
 			t.Errorf("%s: got %s, expected %s", name, got, c.want)
 		}
+	}
+}
+
+// The first wave corrects the estimate of the plan, and says that it is the only one that is known.
+func TestTheFirstWaveSaysWhatToExpect(t *testing.T) {
+	m := moved(5, 1)
+	m.Known = 1
+	if frame := view.Render(m, view.Size{Width: 120, Height: 24}, view.Style{}); !strings.Contains(frame, "the first took 10s, so about 42s left") {
+		t.Errorf("got\n%s", frame)
 	}
 }

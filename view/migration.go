@@ -30,8 +30,9 @@ type Migration struct {
 	Arrived  int
 	// WavesLeft counts the waves that have not arrived, with the one under way.
 	WavesLeft int
-	// Usual is what the waves before took on average.
+	// Usual is what the last waves took, at their median, and Known how many waves are known.
 	Usual Spans
+	Known int
 	Wait  Wait
 
 	// Unavailable is how many ordinals are available on neither side; nil if that is not known.
@@ -123,7 +124,7 @@ func (m Migration) Elapsed() time.Duration {
 	return end.Sub(m.Began)
 }
 
-// TimeLeft estimates how long the waves that are left will be on neither side: as long as the waves before, less
+// TimeLeft estimates how long the waves that are left will be on neither side: as long as the waves before usually, less
 // what the wave under way has taken. It is 0 if there is nothing to estimate from.
 func (m Migration) TimeLeft() time.Duration {
 	usual := m.Usual.Total()

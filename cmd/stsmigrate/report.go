@@ -32,13 +32,17 @@ at any time, also while the plan is under way, and until its record is deleted.`
 			if err != nil {
 				return err
 			}
+			carried, _, err := t.Store.Holder(cmd.Context(), a.now) // BEFORE the journal, as in Status
+			if err != nil {
+				return err
+			}
 			j, err := t.Store.JournalOrNew(cmd.Context(), t.Plan)
 			if err != nil {
 				return err
 			}
 			whole, untold := t.Store.Timeline(cmd.Context(), t.Plan, j)
 			var page bytes.Buffer
-			if err := write(report.New(t.Plan, j, whole, untold, a.now()), &page); err != nil {
+			if err := write(report.New(t.Plan, j, whole, untold, carried != "", a.now()), &page); err != nil {
 				return err
 			}
 			if out == "-" {

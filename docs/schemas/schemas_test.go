@@ -181,8 +181,8 @@ func TestDocumentsAreAsTheirSchemasSay(t *testing.T) {
 		"a Journal":                 {"Journal", read(t, records+"journal-v1alpha1.json")},
 		"a Journal, written anew":   {"Journal", encoded(t, j)},
 		"a new Journal":             {"Journal", encoded(t, journal.New(p))},
-		"an empty Report":           {"Report", encoded(t, report.New(p, journal.New(p), journal.Timeline{}, nil, now))},
-		"a Report":                  {"Report", encoded(t, report.New(p, j, told, errors.New("lost"), now))},
+		"an empty Report":           {"Report", encoded(t, report.New(p, journal.New(p), journal.Timeline{}, nil, true, now))},
+		"a Report":                  {"Report", encoded(t, report.New(p, j, told, errors.New("lost"), true, now))},
 		"a PlanStatus": {"PlanStatus", encoded(t, engine.View{
 			APIVersion: plans.APIVersion, Kind: "PlanStatus", Plan: p.Name, Source: p.Source, Destination: p.Destination, Timeline: told,
 			Ordinals: []engine.OrdinalView{{Ordinal: 1, Source: "-", Destination: "Ready", Phase: "moved"}},

@@ -95,6 +95,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		return p, nil, err
 	}
 	e := c.engine()
+	e.Sign = lease.Before()
 	err = e.Accept(clusters.Urgent(ctx), command, c.Still) // urgent, since a wave may be under way
 	if gone := new(engine.Rewound); errors.As(err, &gone) {
 		return c.block(ctx, command, Barred{gone.ReasonID(), gone.Error()})

@@ -76,6 +76,8 @@ type Wave struct {
 	Left metav1.MicroTime `json:"left"`
 	// Took has the seconds of each span, in the order terminate, detach, handOver, attach, ready.
 	Took []float64 `json:"took"`
+	// Gaps are the times in which no process carried the wave on. They are part of no span.
+	Gaps []Gap `json:"gaps,omitempty"`
 	// Nodes has the nodes that each ordinal has left and reached, from the lowest ordinal upwards; empty
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
@@ -125,17 +127,20 @@ func (c *Checked) Add(f Found) {
 
 // Arrived returns the time at which the wave was available again.
 func (w Wave) Arrived() time.Time {
-	at := w.Left.Time
+	at := w.Left.Add(sumOf(w.Gaps))
 	for _, seconds := range w.Took {
-		at = at.Add(time.Duration(seconds * float64(time.Second)))
+		at = at.Add(inDuration(seconds))
 	}
 	return at
 }
 
 // Span returns how long a span took.
 func (w Wave) Span(s plans.Span) time.Duration {
+	if s == plans.Unattended {
+		return sumOf(w.Gaps)
+	}
 	if k := slices.Index(plans.Spans(), s); k >= 0 && k < len(w.Took) {
-		return time.Duration(w.Took[k] * float64(time.Second))
+		return inDuration(w.Took[k])
 	}
 	return 0
 }
@@ -230,6 +235,8 @@ func (t *Timeline) Validate(p *plans.Plan) error {
 			return fmt.Errorf("timeline.waves has %d ordinals from %d at step %d on the side %q, expected 1 to %d of %s, on a side", w.Ordinals.Replicas, w.Ordinals.Start, w.Seq, w.To, p.Window, p.Ordinals())
 		case len(w.Took) != len(plans.Spans()) || slices.ContainsFunc(w.Took, func(s float64) bool { return !(s >= 0 && s < 1e9) }):
 			return fmt.Errorf("timeline.waves has the spans %v at step %d, expected %d numbers of seconds", w.Took, w.Seq, len(plans.Spans()))
+		case len(w.Gaps) > maxGaps || slices.ContainsFunc(w.Gaps, func(g Gap) bool { return !(g.Seconds >= 0 && g.Seconds < 1e9) }):
+			return fmt.Errorf("timeline.waves has the gaps %v at step %d, expected at most %d, each with a number of seconds", w.Gaps, w.Seq, maxGaps)
 		case len(w.Nodes) > int(w.Ordinals.Replicas):
 			return fmt.Errorf("timeline.waves has %d nodes at step %d, expected one for each of %s", len(w.Nodes), w.Seq, w.Ordinals)
 		}

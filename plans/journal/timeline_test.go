@@ -80,6 +80,8 @@ func TestABrokenTimelineDoesNotStopAPlan(t *testing.T) {
 		"spans":     func(w *Wave) { w.Took = w.Took[:4] },
 		"negative":  func(w *Wave) { w.Took = []float64{-1, 0, 0, 0, 0} },
 		"nodes":     func(w *Wave) { w.Nodes = append(w.Nodes, w.Nodes...) },
+		"gap":       func(w *Wave) { w.Gaps = []Gap{{Seconds: -1}} },
+		"gaps":      func(w *Wave) { w.Gaps = make([]Gap, maxGaps+1) },
 		"unchanged": func(*Wave) {},
 	} {
 		j := New(p)
@@ -106,6 +108,7 @@ func TestAWaveIsMeasuredFromItsLastAttempt(t *testing.T) {
 	j := &Journal{}
 	j.Leave(start)
 	j.Leave(start.Add(time.Hour))
+	j.Enter(plans.Attaching, start.Add(time.Hour+time.Second))
 	if took := j.Arrive(start.Add(time.Hour+time.Second), Wave{Seq: 5}); took[plans.Terminating] != time.Second || !j.Timeline.Waves[0].Left.Time.Equal(start.Add(time.Hour)) {
 		t.Errorf("%v, %+v", took, j.Timeline.Waves)
 	}

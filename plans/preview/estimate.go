@@ -22,6 +22,8 @@ type Estimate struct {
 	Of    int
 	// Stop is the longest time that a pod may take to stop.
 	Stop time.Duration
+	// Attached reports that Start has the time for which volumes are attached: every pod says when it had a node.
+	Attached bool
 	// Gated reports that the plan also waits for gates.
 	Gated bool
 }
@@ -29,16 +31,17 @@ type Estimate struct {
 // EstimateOf returns the estimate for a leg, or false if no pod tells how long it took to start.
 func EstimateOf(p *plans.Plan, l plans.Leg, set *appsv1.StatefulSet, pods []*corev1.Pod) (Estimate, bool) {
 	var took []time.Duration
+	attached := true
 	for _, pod := range pods {
-		if d, ok := started(pod); ok {
-			took = append(took, d)
+		if d, placed, ok := started(pod); ok {
+			took, attached = append(took, d), attached && placed
 		}
 	}
 	if set == nil || len(took) == 0 {
 		return Estimate{}, false
 	}
 	slices.Sort(took)
-	e := Estimate{Of: len(took), Start: took[len(took)/2] + time.Duration(set.Spec.MinReadySeconds)*time.Second, Gated: len(p.Gates) > 0}
+	e := Estimate{Of: len(took), Start: took[len(took)/2] + time.Duration(set.Spec.MinReadySeconds)*time.Second, Attached: attached, Gated: len(p.Gates) > 0}
 	e.Stop = corev1.DefaultTerminationGracePeriodSeconds * time.Second
 	if s := set.Spec.Template.Spec.TerminationGracePeriodSeconds; s != nil {
 		e.Stop = time.Duration(*s) * time.Second
@@ -53,41 +56,53 @@ func EstimateOf(p *plans.Plan, l plans.Leg, set *appsv1.StatefulSet, pods []*cor
 	return e, true
 }
 
-// started returns how long a pod took from its acceptance by the kubelet until it was Ready, and false if it is not
-// known: it is not Ready, or a container has restarted since.
-func started(pod *corev1.Pod) (time.Duration, bool) {
-	if pod.Status.StartTime == nil || pod.DeletionTimestamp != nil ||
+// started returns how long a pod took until it was Ready, and false if it is not known: it is not Ready, or a container has
+// restarted since. It counts from the time at which the pod had a node, or, if that is not known, from its acceptance by
+// the kubelet: that may come once its volumes are attached. placed reports the former.
+func started(pod *corev1.Pod) (took time.Duration, placed, ok bool) {
+	from := pod.Status.StartTime
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			from, placed = &c.LastTransitionTime, true
+		}
+	}
+	if from == nil || pod.DeletionTimestamp != nil ||
 		slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
-		return 0, false
+		return 0, false, false
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			took := c.LastTransitionTime.Sub(pod.Status.StartTime.Time)
-			return took, took >= 0
+			took := c.LastTransitionTime.Sub(from.Time)
+			return took, placed, took >= 0
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // Most returns how long the move takes at most, without what the estimate leaves out.
 func (e Estimate) Most() time.Duration { return time.Duration(e.Turns) * (e.Start + e.Stop) }
 
-// String returns the estimate in one sentence.
+// String returns the estimate in one sentence: one number, how long it may be at most, what it is made of, and what it
+// leaves out.
 func (e Estimate) String() string {
 	least, most := time.Duration(e.Turns)*e.Start, e.Most()
-	about := rough(least)
-	if rough(most) != about {
-		about += " to " + rough(most)
+	about := "about " + rough(least)
+	if rough(most) != rough(least) {
+		about += ", up to " + rough(most) + " if every pod needs its whole grace period"
 	}
 	turns := counted(e.Waves, "wave")
 	if e.Turns != e.Waves {
 		turns += ", " + counted(e.Turns, "ordinal") + " one after the other"
 	}
-	out := fmt.Sprintf("about %s: %s, each with about %s to start (median of %s) and up to %s to stop", about, turns, seconds(e.Start), counted(e.Of, "pod"), seconds(e.Stop))
-	if e.Gated {
-		out += "; gates and pauses come on top"
+	besides := "detaching and attaching"
+	if e.Attached {
+		besides = "detaching"
 	}
-	return out
+	out := fmt.Sprintf("%s: %s, each with about %s to start (median of %s) and up to %s to stop; %s its volumes and scheduling come on top", about, turns, seconds(e.Start), counted(e.Of, "pod"), seconds(e.Stop), besides)
+	if e.Gated {
+		out += ", and so do gates and pauses"
+	}
+	return out + ". The first wave will show how long one really takes"
 }
 
 // rough returns a duration in whole minutes, or in seconds below a minute.

@@ -29,7 +29,10 @@ func restarted(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{}, {RestartCount: 1}}
 }
 func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
-func fresh(p *corev1.Pod)   { p.Status.StartTime = nil }
+func scheduled(p *corev1.Pod) {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.Status.StartTime.Add(-20 * time.Second)}})
+}
+func fresh(p *corev1.Pod) { p.Status.StartTime = nil }
 
 func TestTheEstimateIsThatOfTheSetsOwnPods(t *testing.T) {
 	inOrder := &appsv1.StatefulSet{}
@@ -47,27 +50,33 @@ func TestTheEstimateIsThatOfTheSetsOwnPods(t *testing.T) {
 			inOrder,
 			[]*corev1.Pod{podOf(40), podOf(300), podOf(38)},
 			1, 0,
-			"about 4 min to 6 min: 5 waves, each with about 40 s to start (median of 3 pods) and up to 30 s to stop",
+			"about 4 min, up to 6 min if every pod needs its whole grace period: 5 waves, each with about 40 s to start (median of 3 pods) and up to 30 s to stop; detaching and attaching its volumes and scheduling come on top. The first wave will show how long one really takes",
 		},
 		"only pods that tell": {
 			inOrder,
 			[]*corev1.Pod{podOf(4000, restarted), podOf(9000, unready), podOf(1, fresh), podOf(-5), podOf(2)},
 			1, 1,
-			"about 10 s to 3 min: 5 waves, each with about 2 s to start (median of 1 pod) and up to 30 s to stop; gates and pauses come on top",
+			"about 10 s, up to 3 min if every pod needs its whole grace period: 5 waves, each with about 2 s to start (median of 1 pod) and up to 30 s to stop; detaching and attaching its volumes and scheduling come on top, and so do gates and pauses. The first wave will show how long one really takes",
+		},
+		"from the time of its node": {
+			inOrder,
+			[]*corev1.Pod{podOf(40, scheduled)},
+			1, 0,
+			"about 5 min, up to 8 min if every pod needs its whole grace period: 5 waves, each with about 60 s to start (median of 1 pod) and up to 30 s to stop; detaching its volumes and scheduling come on top. The first wave will show how long one really takes",
 		},
 		"waves of a parallel set": {
 			parallel,
 			[]*corev1.Pod{podOf(30)},
 			2, 0,
-			"about 2 min to 5 min: 3 waves, each with about 40 s to start (median of 1 pod) and up to 60 s to stop",
+			"about 2 min, up to 5 min if every pod needs its whole grace period: 3 waves, each with about 40 s to start (median of 1 pod) and up to 60 s to stop; detaching and attaching its volumes and scheduling come on top. The first wave will show how long one really takes",
 		},
 		"waves of a set in order": {
 			inOrder,
 			[]*corev1.Pod{podOf(30)},
 			2, 0,
-			"about 3 min to 5 min: 3 waves, 5 ordinals one after the other, each with about 30 s to start (median of 1 pod) and up to 30 s to stop",
+			"about 3 min, up to 5 min if every pod needs its whole grace period: 3 waves, 5 ordinals one after the other, each with about 30 s to start (median of 1 pod) and up to 30 s to stop; detaching and attaching its volumes and scheduling come on top. The first wave will show how long one really takes",
 		},
-		"hours":        {inOrder, []*corev1.Pod{podOf(3600)}, 1, 0, "about 5 h: 5 waves, each with about 60 min to start (median of 1 pod) and up to 30 s to stop"},
+		"hours":        {inOrder, []*corev1.Pod{podOf(3600)}, 1, 0, "about 5 h: 5 waves, each with about 60 min to start (median of 1 pod) and up to 30 s to stop; detaching and attaching its volumes and scheduling come on top. The first wave will show how long one really takes"},
 		"no such pods": {inOrder, []*corev1.Pod{podOf(40, restarted)}, 1, 0, ""},
 		"no set":       {nil, []*corev1.Pod{podOf(40)}, 1, 0, ""},
 	} {

@@ -52,8 +52,9 @@ func Migration(p *plans.Plan, s Status, h *History) view.Migration {
 	m.TightLongest = time.Duration(v.BudgetsTightLongest * float64(time.Second))
 	if j.Downtime != nil {
 		for i, span := range plans.Spans() {
-			m.Usual[i] = j.Downtime.Mean(span)
+			m.Usual[i] = j.Downtime.Usual(span)
 		}
+		m.Known = j.Downtime.Waves
 	}
 	left := 0
 	m.Ordinals, m.Arrived, left = rows(p, s, h)
@@ -93,7 +94,7 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 		switch {
 		case flies:
 			o.Phase = string(step.Op)
-			flight(&o, s.Journal)
+			flight(&o, s.Journal, s.View.Holder != "", s.At)
 		case here:
 			o.Phase = view.Arrived
 			arrival(&o, to, s.View.Timeline)
@@ -125,15 +126,21 @@ func arrival(o *view.Ordinal, to plans.Side, t journal.Timeline) {
 }
 
 // flight fills in the spans of an ordinal of the wave under way.
-func flight(o *view.Ordinal, j *journal.Journal) {
+func flight(o *view.Ordinal, j *journal.Journal, attended bool, now time.Time) {
 	o.Spans = view.Spans{}
 	w := j.Stopwatch
 	if w == nil || j.Outcome != "" || j.Flight == nil || !j.Flight.Ordinals.Has(o.Ordinal) {
 		return
 	}
-	o.Running, o.RunningSince = w.Span, w.Since.Time
+	if o.Running = w.Span; attended {
+		o.RunningSince = w.Since.Time
+	}
+	took := w.Until(w.Since.Time, true)
+	if !attended {
+		took = w.Until(now, false) // what no process does belongs to no span
+	}
 	for i, span := range plans.Spans() {
-		o.Spans[i] = w.Took[span].Duration
+		o.Spans[i] = took[span]
 	}
 }
 

@@ -134,7 +134,7 @@ func TestTheSchemaIsThatOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := slices.Sorted(maps.Keys(doc.Properties.Spans.Properties))
-	if !slices.Equal(doc.Properties.Type.Examples, event.Types()) || !slices.Equal(spans, slices.Sorted(slices.Values(plans.Spans()))) {
+	if !slices.Equal(doc.Properties.Type.Examples, event.Types()) || !slices.Equal(spans, slices.Sorted(slices.Values(plans.AllSpans()))) {
 		t.Errorf("types %v, spans %v", doc.Properties.Type.Examples, spans)
 	}
 	s := schema(t)
@@ -270,6 +270,23 @@ func TestTheViewKnowsWhatItHasSeen(t *testing.T) {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// What no process carries on grows in no span: its clock stands where the last process has ended.
+func TestAWaveThatNobodyCarriesOnStands(t *testing.T) {
+	p := plan()
+	st := at(p, 3600, "StoppedInFlight", "-ss", func(v *engine.View, j *journal.Journal) {
+		begun(p, plans.Vacate, 2)(v, j)
+		v.Holder = ""
+		j.Flight = &plans.Flight{Ordinals: plans.Slice{Start: 2, Replicas: 1}, From: plans.Source}
+		j.Leave(noon())
+		j.Enter(plans.Detaching, noon().Add(2*time.Second))
+		j.Halt(noon().Add(9 * time.Second))
+	})
+	o := Migration(p, st, NewHistory()).Ordinals[0]
+	if o.Spans != (view.Spans{2 * time.Second, 7 * time.Second}) || o.Running != plans.Detaching || !o.RunningSince.IsZero() {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -38,7 +38,11 @@ func OfProgress(p *plans.Plan, how engine.Progress, err error, now time.Time) (e
 		}
 		return about(event.Free, line)
 	case step.Op == plans.Grow:
-		e, _ = about(event.Available, "available on the "+string(step.To()))
+		line := "available on the " + string(step.To())
+		if how.Forecast != "" {
+			line += "; " + how.Forecast
+		}
+		e, _ = about(event.Available, line)
 		e.Spans = secondsOf(how.Took)
 		return e, true
 	case step.Op.Gated() && how.Reason != "":
