@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -231,9 +232,9 @@ func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) 
 	if next.Status.ObservedGeneration < next.Generation {
 		return "its controller has not looked at it yet; is the controller of its kind running?"
 	}
-	for o := range plans.SliceOf(next).All() { // the set may have been scaled since
-		name := next.Name + "-" + strconv.Itoa(int(o))
-		if _, was := p.Pods[name]; !was {
+	for _, name := range slices.Sorted(maps.Keys(p.Pods)) { // the range may have been mistyped
+		o, is := ordinalOf(name, next.Name)
+		if !is || !plans.SliceOf(next).Has(o) { // the set may have been scaled since
 			continue
 		}
 		at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == name })
@@ -247,6 +248,13 @@ func (a Adoption) missing(p *past, next *appsv1.StatefulSet, pods []corev1.Pod) 
 		}
 	}
 	return ""
+}
+
+// ordinalOf returns the ordinal of a pod of a set, by its name.
+func ordinalOf(pod, set string) (int32, bool) {
+	text, is := strings.CutPrefix(pod, set+"-")
+	o, err := strconv.ParseInt(text, 10, 32)
+	return int32(o), is && err == nil
 }
 
 func (a Adoption) pods(ctx context.Context) ([]corev1.Pod, error) {

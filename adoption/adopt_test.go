@@ -234,6 +234,17 @@ func TestAnAdoptionGoesOnWhenTheSetIsScaledIn(t *testing.T) {
 	l.expect("restore its former update strategy")
 }
 
+// A person may have mistyped the range while the set is adopted: only the pods that it had are looked at.
+func TestAnAdoptionLooksAtThePodsThatThereWere(t *testing.T) {
+	t.Parallel()
+	l := newLedge(t)
+	l.probed()
+	l.expect("delete StatefulSet", "make StatefulSetSlice")
+	l.edit(l.becomes(), func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(2000000000)) })
+	l.tended(l.becomes())
+	l.expect("restore its former update strategy")
+}
+
 // Fields of a newer Kubernetes would be lost: this release does not know them and cannot copy them to the
 // other kind.
 func TestASetWithFieldsThatAreNotKnownIsNotLetGo(t *testing.T) {

@@ -28,10 +28,11 @@ type lull struct {
 	since, queued time.Time
 }
 
-// resumes continues the clock of a wait that has come back.
+// resumes continues the clock of a wait that has come back. It is the monotonic clock, as that of the timer: the wall clock
+// may be set at any time, and a machine that sleeps has not waited.
 func (r *run) resumes(before lull) {
 	if r.Now != nil && !before.queued.IsZero() && !r.last.Queued {
-		before.since, before.queued = before.since.Add(clusters.Elapsed(before.queued, r.Now())), time.Time{}
+		before.since, before.queued = before.since.Add(r.Now().Sub(before.queued)), time.Time{}
 	}
 	switch p := r.last; {
 	case r.Now == nil:
@@ -42,7 +43,7 @@ func (r *run) resumes(before lull) {
 		r.lull = before
 	case (p.Step.Op == plans.Shrink || p.Step.Op == plans.Tighten) && p.Step == before.step && p.Reason == before.reason:
 		r.lull = before
-		r.deadline.Reset(max(r.timeout()-clusters.Elapsed(before.since, r.Now()), 0))
+		r.deadline.Reset(max(r.timeout()-r.Now().Sub(before.since), 0))
 	default:
 		r.lull = lull{step: p.Step, reason: p.Reason, since: r.Now()}
 	}

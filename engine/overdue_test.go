@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +131,37 @@ func aClock() *run {
 		Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
 		deadline: time.NewTimer(time.Minute),
 	}
+}
+
+// A wall clock that is set, by hand or by NTP, is not waited for: the wait has lasted as long as the monotonic clock says.
+func TestAWallClockThatIsSetIsNotWaitedFor(t *testing.T) {
+	real := time.Now() //nolint:forbidigo // a time of a bubble has no monotonic clock
+	for name, jump := range map[string]int64{"forward": 3600, "back": -3600} {
+		synctest.Test(t, func(t *testing.T) {
+			r, set, began := aClock(), int64(0), time.Now() //nolint:forbidigo // the clock of the bubble
+			r.Now = func() time.Time { return wallSet(real.Add(time.Since(began)), set) }
+			leaves := plans.Step{Op: plans.Shrink, Ordinals: plans.Slice{Start: 1, Replicas: 1}}
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: "pods are counted"})
+			r.ticks(time.Minute)
+			set = jump
+			r.report(Progress{Kind: Advanced})
+			r.report(Progress{Kind: Waiting, Step: leaves, Reason: "pods are counted"})
+			if r.ticks(8 * time.Minute); r.expired {
+				t.Errorf("%s: it has waited too long after nine minutes", name)
+			}
+			if r.ticks(2 * time.Minute); !r.expired {
+				t.Errorf("%s: it has not waited too long after eleven minutes", name)
+			}
+		})
+	}
+}
+
+// wallSet returns a time whose wall clock was set by some seconds, and whose monotonic clock was not. The seconds are in
+// the bits of the first word of a time.Time above those of the nanoseconds.
+func wallSet(at time.Time, seconds int64) time.Time {
+	word := (*uint64)(unsafe.Pointer(&at))
+	*word += uint64(seconds) << 30
+	return at
 }
 
 // ticks lets time pass for a run that waits.

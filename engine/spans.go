@@ -59,7 +59,7 @@ func (e *Engine) sentAway(step plans.Step, since time.Time, answer error) {
 // nothing.
 func refuses(answer error) bool {
 	code := apierrors.ReasonForError(answer)
-	status, is := answer.(apierrors.APIStatus) //nolint:errorlint // what wraps an answer may be about more than this write
+	status, is := answer.(apierrors.APIStatus)
 	return code != "" && is && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
@@ -104,9 +104,10 @@ func (e *Engine) wakes(before time.Time, asked time.Duration) {
 	if e.Now == nil || e.journal == nil {
 		return
 	}
-	now := e.Now()
-	if step, _, more := e.journal.Next(e.plan); more && clusters.Elapsed(before, now) > asked+asleep {
-		e.note(step, func(j *journal.Journal) { j.Resume(now, before) })
+	took := clusters.Elapsed(before, e.Now())
+	before = before.Round(0) // the monotonic clock may have stopped
+	if step, _, more := e.journal.Next(e.plan); more && took > asked+asleep {
+		e.note(step, func(j *journal.Journal) { j.Resume(before.Add(took), before) })
 	}
 }
 

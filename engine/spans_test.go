@@ -179,6 +179,7 @@ func TestAWaveThatNeverLeftArrivesWithoutDowntime(t *testing.T) {
 
 // A process that is stopped, or whose machine sleeps, carries nothing on either, and does not know it until it wakes.
 func TestTheTimeOfASleepIsNobodys(t *testing.T) {
+	began := time.Now() //nolint:forbidigo // a time of a bubble has no monotonic clock
 	for name, c := range map[string]struct {
 		wall   bool // only the wall clock goes on while a machine sleeps
 		sleeps time.Duration
@@ -192,17 +193,18 @@ func TestTheTimeOfASleepIsNobodys(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			saw := plans.Wait(reasons.VolumeAttached, "waits").In(plans.Detaching)
 			e, step := scripted(t, plans.Vacate, func(context.Context, plans.StepContext) (plans.Observation, error) { return saw, nil })
-			slept := time.Duration(0)
+			slept, bubble := time.Duration(0), time.Now() //nolint:forbidigo // the clock of the bubble
 			e.Now = func() time.Time {
+				at := began.Add(time.Since(bubble))
 				if c.wall {
-					return time.Now().Round(0).Add(slept)
+					return wallSet(at, int64(slept.Seconds()))
 				}
-				return time.Now().Add(slept)
+				return at.Add(slept)
 			}
 			changed(t, e, func(j *journal.Journal) {
 				j.Begun = step.Seq
-				j.Leave(time.Now())
-				j.Enter(plans.Detaching, time.Now())
+				j.Leave(began)
+				j.Enter(plans.Detaching, began)
 			})
 			stop := make(chan struct{})
 			over := carried(t, e, nil, stop)

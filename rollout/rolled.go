@@ -163,11 +163,15 @@ func (r *rolling) refused() (out []string) {
 	return out
 }
 
-// ordinals returns those of the set's range, without those that it leaves out.
+// maxAbsent is of how many pods that do not exist it is said that they are waited for. The range may have been mistyped.
+const maxAbsent = 100
+
+// ordinals returns those of the set's range, without those that it leaves out: the lowest, so many as there are pods, and
+// some more.
 func (r *rolling) ordinals() []int32 {
 	all := plans.SliceOf(r.set)
 	var out []int32
-	for o := all.Start; len(out) < int(all.Replicas); o++ {
+	for o := all.Start; len(out) < min(int(all.Replicas), len(r.pods)+maxAbsent); o++ {
 		if !slices.Contains(r.left, o) {
 			out = append(out, o)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -184,5 +185,14 @@ func TestAnUpdateSaysThatItsSetIsBeingMoved(t *testing.T) {
 	got, err := r.Look(t.Context())
 	if want := "StatefulSet shop/web is being moved by plan tidy: this is the status of the part on this side, [0..2]"; err != nil || !got.Done || len(got.Notes) != 1 || got.Notes[0] != want {
 		t.Errorf("%v: %+v, expected %q", err, got, want)
+	}
+}
+
+// A range that was mistyped does not make a name for each of its ordinals.
+func TestAMistypedRangeIsNotNamed(t *testing.T) {
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2000000000))}}
+	r := &rolling{set: set, pods: map[string]*corev1.Pod{"web-0": nil, "web-1": nil}, left: []int32{1}}
+	if got := r.ordinals(); len(got) != 2+maxAbsent || got[1] != 2 {
+		t.Errorf("%d ordinals: %v", len(got), got[:2])
 	}
 }

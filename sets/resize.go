@@ -419,6 +419,11 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 			return plans.Wait(reasons.NameNotPublished, why), err
 		}
 	}
+	return available(set, pods), nil
+}
+
+// available returns the observation of a wave that has arrived, with what is reported of its pods.
+func available(set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) plans.Observation {
 	done := plans.Done()
 	done.Nodes = map[int32]string{}
 	for o, pod := range pods {
@@ -430,7 +435,7 @@ func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 	if !done.Available.IsZero() {
 		done.Available = done.Available.Add(time.Duration(set.Spec.MinReadySeconds) * time.Second)
 	}
-	return done, nil
+	return done
 }
 
 // resize returns the write that gives a side its range with or without the wave: start and

@@ -54,6 +54,8 @@ func spanWords(s plans.Span) string {
 		return "it joins the other set, until its containers start: scheduling, volumes, images"
 	case plans.Starting:
 		return "until its pod is available"
+	case plans.Unattended:
+		return "no process carried it on"
 	}
 	return ""
 }
