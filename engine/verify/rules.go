@@ -47,7 +47,7 @@ func (c *comparison) unmarked() {
 
 func (c *comparison) rests() string {
 	if c.journal.Ended() {
-		return "has ended"
+		return `has ended: a process that was dead may have written late (see "Marks of a plan that has ended" in docs/ways-out.md)`
 	}
 	return "has not begun"
 }

@@ -122,6 +122,23 @@ func TestABudgetIsSignedFromTheFirstTightenOn(t *testing.T) {
 	}
 }
 
+// What a dead process has written after the end carries the mark of the plan. It is named, with where it is said how to
+// remove it. The mark of another plan is not this plan's.
+func TestTheMarksOfAnEndedPlanSayHowTheyGo(t *testing.T) {
+	p := planstest.Named(t, "abc")
+	seen := &facts{seen: []mark{{"PodDisruptionBudget shop/web on the destination", p.ID}, {"StatefulSet shop/other on the destination", "other"}}}
+	j := journal.New(p)
+	j.Epoch, j.Outcome = 1, plans.Aborted
+	c := comparison{plan: p, facts: seen, journal: j, report: &Report{}}
+	if c.unmarked(); len(c.report.Differences) != 1 || !strings.Contains(c.report.Differences[0].Expected, `"Marks of a plan that has ended" in docs/ways-out.md`) {
+		t.Errorf("%+v", c.report.Differences)
+	}
+	j.Outcome, c.report = "", &Report{}
+	if c.unmarked(); len(c.report.Differences) != 1 || c.report.Differences[0].Expected != "none, since the plan has not begun" {
+		t.Errorf("%+v", c.report.Differences)
+	}
+}
+
 // A plan that has split, or has ended, has no next step until the user goes on.
 func TestAPlanThatRestsHasNoNextStep(t *testing.T) {
 	p := planstest.Named(t, "abc")
