@@ -16,6 +16,7 @@ func (e *Engine) void() {
 		e.Voided()
 	}
 	e.Gates.Void()
+	e.world.Twice.Void()
 }
 
 // prepares reports whether a step prepares the departure of a wave.

@@ -160,7 +160,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	recent, seen := clusters.NewRecent(), &clusters.ReadCache{}
 	on = recent.Clients(p, on) // also what fences and opens budgets, so that no look misses a write of this process
 	through := seen.Clients(p, on)
-	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}, Twins: &sets.Twins{}}
+	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}, Twins: &sets.Twins{}, Twice: &sets.Twice{}}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  sets.InTurn(w.Freeze, dns.Export(p, through)),
@@ -177,6 +177,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		}
 		return now
 	}
+	w.Twice.Now = clock
 	maps.Copy(looks, storage.Looks(p, through, clock))
 	way := newWay(p, on)
 	budgets := pdb.Looks(p, through, way.needs(w))

@@ -19,6 +19,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/sets"
+	"github.com/stsmigrate/stsmigrate/sets/copies"
 )
 
 // View is the status of a plan, for users and programs. Its JSON form is stable within an API version.
@@ -58,6 +59,9 @@ type View struct {
 	Drains string `json:"drains,omitempty"`
 	// Added, after the move, states which ordinals others have added on the destination, and what that means.
 	Added string `json:"added,omitempty"`
+	// Differs are the objects that pods name and that were changed on one side since the plan began, and those that could
+	// not be compared.
+	Differs []string `json:"differs,omitempty"`
 	// Names, while no process keeps the names of the pods, states the command that does.
 	Names string `json:"names,omitempty"`
 	// Unattended reports that an orchestrator should have the plan, and none has it now.
@@ -163,9 +167,18 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if lost[plans.Destination] == nil && afterMove(j) {
 		v.Added = addedByOthers(ctx, clusters.Pair{Plan: p, On: on}, command)
 	}
+	v.Differs = differing(ctx, clusters.Pair{Plan: p, On: on}, lost, j)
 	v.flies(p, j, now())
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
+}
+
+// differing says what pods name and what is not the same on both sides any more, while the plan is under way.
+func differing(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *journal.Journal) []string {
+	if len(lost) > 0 || j.Epoch == 0 || j.Ended() {
+		return nil
+	}
+	return copies.Told(ctx, w)
 }
 
 // afterMove reports whether every ordinal has moved, and the plan is not finalized yet.

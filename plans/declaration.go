@@ -70,6 +70,7 @@ type Request struct {
 	MaxUnavailable int32     `json:"maxUnavailable,omitempty"`
 	SourceGone     types.UID `json:"sourceGone,omitempty"`
 	OtherTemplate  string    `json:"otherTemplate,omitempty"`
+	OtherCopies    []string  `json:"otherCopies,omitempty"`
 	Ignore         []string  `json:"ignore,omitempty"`
 	SkipGates      bool      `json:"skipGates,omitempty"`
 	UntilOrdinal   *int32    `json:"untilOrdinal,omitempty"`
@@ -81,7 +82,7 @@ func (a Request) Limits() Limits { return Limits{Until: a.UntilOrdinal, PauseAft
 
 // Assurance returns the facts for which the user vouches.
 func (a Request) Assurance() Assurance {
-	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != "", OtherTemplate: a.OtherTemplate, Ignore: a.Ignore}
+	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != "", OtherTemplate: a.OtherTemplate, OtherCopies: a.OtherCopies, Ignore: a.Ignore}
 }
 
 // Observed is the part of its Declaration that a plan took over last. It is written together with its
@@ -164,6 +165,8 @@ func (a *Request) refuse() error {
 		return errors.New("spec.request: maxUnavailable, pauseAfter and untilOrdinal are 0 or more")
 	case a.OtherTemplate != "" && !IsTemplateWord(a.OtherTemplate):
 		return fmt.Errorf("spec.request.otherTemplate is %.70q, expected the 8 digits that the plan printed with its reason", a.OtherTemplate)
+	case slices.ContainsFunc(a.OtherCopies, func(w string) bool { return !IsCopyWord(w) }):
+		return fmt.Errorf("spec.request.otherCopies is %.300q, expected what the plan printed with its reason, such as Secret/web:0123abcd", a.OtherCopies)
 	case a.RemoveNames && !equality.Semantic.DeepEqual(*a, Request{ID: a.ID, RemoveNames: true, SourceGone: a.SourceGone}):
 		return errors.New("spec.request: removeNames must be the only field beside id, and the plan must have ended")
 	}
@@ -265,6 +268,9 @@ type Assurance struct {
 	// OtherTemplate declares that the data may be used by the pod template of the side that receives the ordinals. It is
 	// the word that the plan printed for these two templates.
 	OtherTemplate string `json:"otherTemplate,omitempty"`
+	// OtherCopies declares of objects that are not the same on both sides that pods may start with that of the side that
+	// receives them. Each is the word that the plan printed for these two states of an object, such as Secret/web:0123abcd.
+	OtherCopies []string `json:"otherCopies,omitempty"`
 	// Ignore are checks of which the user accepts what they find before a wave leaves.
 	Ignore []string `json:"ignore,omitempty"`
 }
@@ -272,6 +278,13 @@ type Assurance struct {
 // IsTemplateWord reports whether a text may be the word for two templates.
 func IsTemplateWord(s string) bool {
 	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// IsCopyWord reports whether a text may be the word for an object that is not the same on both sides.
+func IsCopyWord(s string) bool {
+	object, digits, _ := strings.Cut(s, ":")
+	kind, name, _ := strings.Cut(object, "/")
+	return slices.Contains([]string{"ConfigMap", "Secret", "Service", "ServiceAccount"}, kind) && len(validation.IsDNS1123Subdomain(name)) == 0 && IsTemplateWord(digits)
 }
 
 // Limits is how far the next run of a Move goes. The zero value means to the end.

@@ -58,6 +58,8 @@ type StepContext struct {
 	NodesGone, NodesGoneThere []string
 	// Template is as OtherTemplate in Assurance.
 	Template string
+	// Copies are as OtherCopies in Assurance.
+	Copies []string
 	// Unfit is what bars the wave while one of its ordinals serves, or nil: the side that receives it might not be able to
 	// bring it up (S18).
 	Unfit *Unfit

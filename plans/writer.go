@@ -3,6 +3,7 @@ package plans
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -40,6 +41,18 @@ func Manager(o metav1.Object, path ...string) string {
 		return last.Manager
 	}
 	return ""
+}
+
+// Written returns the name of that manager, and when it has written last; "" if none is known.
+func Written(o metav1.Object, path ...string) (manager string, at time.Time) {
+	last := lastWriter(o, path)
+	if last == nil {
+		return "", at
+	}
+	if last.Time != nil {
+		at = last.Time.UTC()
+	}
+	return last.Manager, at
 }
 
 func lastWriter(o metav1.Object, path []string) *metav1.ManagedFieldsEntry {

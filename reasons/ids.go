@@ -28,6 +28,7 @@ const (
 	OrdinalDown       ID = "OrdinalDown"
 	SetUnsettled      ID = "SetUnsettled"
 	TemplateDiffers   ID = "TemplateDiffers"
+	CopyDiffers       ID = "CopyDiffers"
 	SetTerminating    ID = "SetTerminating"
 	SetDeleted        ID = "SetDeleted"
 	SetMarkLost       ID = "SetMarkLost"

@@ -15,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
+	"github.com/stsmigrate/stsmigrate/sets/copies"
 )
 
 // whole returns the scene of a step of the whole plan.
@@ -423,8 +424,8 @@ func TestACopyHasOnlyWhatAUserWrote(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "password", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "the value", plans.StampAnnotation: "web-xyz/1/1", "mine": "yes"}},
 		Data:       map[string][]byte{"password": []byte("x")},
 	}
-	got := Replica(&plans.Plan{Destination: plans.Ref{Namespace: "mall"}}, secret)
-	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !Same(&plans.Plan{}, secret, got) {
+	got := copies.Replica(&plans.Plan{Destination: plans.Ref{Namespace: "mall"}}, secret)
+	if a := got.GetAnnotations(); len(a) != 1 || a["mine"] != "yes" || got.GetNamespace() != "mall" || !copies.Same(&plans.Plan{}, secret, got) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -451,20 +452,20 @@ func TestACopiedServiceKeepsItsFamilies(t *testing.T) {
 		"both, or no Service at all": {with(&both, v4, v6), &prefer},
 		"an ExternalName":            {with(nil), nil},
 	} {
-		near, ok := Replica(within, c.from).(*corev1.Service)
+		near, ok := copies.Replica(within, c.from).(*corev1.Service)
 		if !ok || !equality.Semantic.DeepEqual(near.Spec.IPFamilies, c.from.Spec.IPFamilies) || !equality.Semantic.DeepEqual(near.Spec.IPFamilyPolicy, c.from.Spec.IPFamilyPolicy) {
 			t.Errorf("%s, in one cluster: %+v", name, near.Spec)
 		}
-		far, ok := Replica(between, c.from).(*corev1.Service)
+		far, ok := copies.Replica(between, c.from).(*corev1.Service)
 		if !ok || far.Spec.IPFamilies != nil || !equality.Semantic.DeepEqual(far.Spec.IPFamilyPolicy, c.wish) {
 			t.Errorf("%s, in another cluster: %+v", name, far.Spec)
 		}
-		if !Same(within, c.from, near) || !Same(between, c.from, far) {
+		if !copies.Same(within, c.from, near) || !copies.Same(between, c.from, far) {
 			t.Errorf("%s: a copy differs from its original", name)
 		}
 	}
 	for name, other := range map[string]*corev1.Service{"one family less": with(&prefer, v6), "another first": with(&prefer, v4, v6), "another policy": with(&both, v6, v4)} {
-		if Same(within, with(&prefer, v6, v4), other) || !Same(between, with(&prefer, v6, v4), other) {
+		if copies.Same(within, with(&prefer, v6, v4), other) || !copies.Same(between, with(&prefer, v6, v4), other) {
 			t.Errorf("%s: expected that it differs in one cluster, and not in another", name)
 		}
 	}

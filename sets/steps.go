@@ -22,6 +22,8 @@ type Steps struct {
 	Tighten plans.Look
 	// Twins remembers the templates that were compared; nil to compare them each time.
 	Twins *Twins
+	// Twice remembers when what pods name was the same on both sides; nil to compare it each time.
+	Twice *Twice
 }
 
 // Ready returns the reason why a pod is not ready to serve, or "".

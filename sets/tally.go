@@ -77,7 +77,7 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	if m.Unfit != nil && here.serving > 0 {
 		return d, plans.Stop(reasons.ChecksFailed, m.Unfit.Why), m.Unfit.Err
 	}
-	if s, err := w.otherTemplate(ctx, m, from, to); err != nil || s.Standing != plans.After {
+	if s, err := w.alike(ctx, m, from, to, here.serving > 0); err != nil || s.Standing != plans.After {
 		return d, s, err
 	}
 	down := append(here.down, there.down...)

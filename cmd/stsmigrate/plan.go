@@ -105,6 +105,9 @@ func (a *app) rehearse(run func() (*rehearsal.Outcome, error)) error {
 	if n := len(outcome.Refused()); n > 0 {
 		return exitCode{code: exitRefused, message: fmt.Sprintf("%d of the writes would be refused; nothing has been written", n)}
 	}
+	if outcome.Held() != "" {
+		return exitCode{code: exitRefused, message: "the plan would be held there, with every ordinal where it is; nothing has been written"}
+	}
 	return nil
 }
 

@@ -15,7 +15,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
+	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/engine/requests"
+	"github.com/stsmigrate/stsmigrate/engine/runner"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
@@ -134,7 +136,7 @@ func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 	}
 	command := a.wanted(ctx, t, w)
 	err := a.rehearse(func() (*rehearsal.Outcome, error) {
-		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, a.now, w.set, command)
+		return rehearsal.Turn(ctx, t.Plan, rehearsal.Ends{Home: t.Home.Client, Namespace: t.Home.Namespace, On: t.On}, a.now, w.set, command, func(e *engine.Engine) { runner.Checked(e, t.On, a.now) })
 	})
 	return cmp.Or(err, unwritten())
 }
@@ -205,6 +207,7 @@ func (a *app) wordFlags(cmd *cobra.Command) {
 // serve them as the other one did.
 func (a *app) leaveFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.word.OtherTemplate, "other-template", "", "let the ordinals start with the pod template of the side that receives them, which differs: the word that the reason of the plan has for these two templates")
+	cmd.Flags().StringSliceVar(&a.word.OtherCopies, "other-copy", nil, "let the ordinals start with an object of the side that receives them, which differs: KIND/NAME:WORD, as the reason of the plan has it (repeatable, or a comma list)")
 	cmd.Flags().StringSliceVar(&a.word.Ignore, "ignore", nil, "let the ordinals leave in spite of what these checks find on the side that receives them: they may stay down there (repeatable, or a comma list)")
 	program.Before(cmd, func() error {
 		known := preflight.Acceptable()
@@ -215,6 +218,11 @@ func (a *app) leaveFlags(cmd *cobra.Command) {
 		}
 		if w := a.word.OtherTemplate; w != "" && !plans.IsTemplateWord(w) {
 			return fmt.Errorf("--other-template %s: expected the 8 digits that the reason of the plan has, as status shows it", w)
+		}
+		for _, w := range a.word.OtherCopies {
+			if !plans.IsCopyWord(w) {
+				return fmt.Errorf("--other-copy %s: expected an object and 8 digits, such as Secret/web:0123abcd, as the reason of the plan has them", w)
+			}
 		}
 		return nil
 	})

@@ -145,6 +145,18 @@ func (c Runner) engine() *engine.Engine {
 	if c.Checks != nil {
 		waves.Passed(c.Checks.At.Time)
 	}
+	ask(e, &waves)
+	e.Voided = waves.Void
+	e.Gates.Prober = gates.Through(c.Configs, c.Now)
+	return e
+}
+
+// Checked lets an engine ask the checks before its waves, as every process does that carries a plan out.
+func Checked(e *engine.Engine, on clusters.Clusters, now func() time.Time) {
+	ask(e, &preflight.Waves{Plan: e.Plan(), On: on, Now: now})
+}
+
+func ask(e *engine.Engine, waves *preflight.Waves) {
 	e.CheckWave = func(ctx context.Context, j *journal.Journal, wave plans.Slice) (wavecheck.Answer, error) {
 		found, err := waves.Check(ctx, j, wave)
 		if err == nil {
@@ -152,9 +164,6 @@ func (c Runner) engine() *engine.Engine {
 		}
 		return wavecheck.Answer{Why: check.Words(found.Bars), Unfit: found.Unfit()}, err
 	}
-	e.Voided = waves.Void
-	e.Gates.Prober = gates.Through(c.Configs, c.Now)
-	return e
 }
 
 // halts returns a channel that is closed when the run must end after the current write: the user wants that, or the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets/copies"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -20,7 +21,9 @@ type facts struct {
 	pods    map[plans.Side]map[string]*corev1.Pod // those with the names of the plan's ordinals
 	budgets map[plans.Side]*policyv1.PodDisruptionBudget
 	traces  []storage.Trace
-	seen    []mark // of every object that may carry one
+	// copied is how what pods name compares on both sides.
+	copied copies.Compared
+	seen   []mark // of every object that may carry one
 }
 
 // mark is an object, and the plan whose annotations it carries; "" if it carries none.
@@ -44,6 +47,9 @@ func read(ctx context.Context, w clusters.Pair) (*facts, error) {
 	}
 	for _, o := range copied {
 		f.note(plans.Destination)(o)
+	}
+	if f.copied, err = copies.Compare(ctx, w); err != nil {
+		return nil, err
 	}
 	f.traces, err = storage.Traces(ctx, w.Plan, w.On, f.note(""))
 	return f, err

@@ -30,6 +30,8 @@ type Report struct {
 	Added string `json:"added,omitempty"`
 	// Compared is how many facts were compared.
 	Compared int `json:"compared"`
+	// NotCompared says which objects that pods name could not be compared, and why; "" for none.
+	NotCompared string `json:"notCompared,omitempty"`
 	// Differences are the facts that are not as the plan and its journal say.
 	Differences []Difference `json:"differences"`
 }
@@ -120,6 +122,7 @@ func compare(p *plans.Plan, j *journal.Journal, f *facts) *Report {
 		c.bound()
 		c.retained()
 		c.budgets()
+		c.copied()
 	}
 	return c.report
 }
@@ -136,7 +139,7 @@ func (r *Report) Table() string {
 		if r.Added != "" {
 			added = fmt.Sprintf("the destination also has the ordinals %s, which others have added: finalize keeps them, and abort needs them gone\n", r.Added)
 		}
-		return fmt.Sprintf("plan %s (%s%s): all %d facts are as the plan and its journal say\n%s", r.Plan, r.State, step, r.Compared, added)
+		return fmt.Sprintf("plan %s (%s%s): all %d facts are as the plan and its journal say\n%s", r.Plan, r.State, step, r.Compared, added) + r.notCompared()
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tOBJECT\tSEEN\tEXPECTED")
@@ -144,5 +147,13 @@ func (r *Report) Table() string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", d.Rule, plans.Line(d.Object), plans.Line(d.Seen), plans.Line(d.Expected))
 	}
 	_ = w.Flush() // a strings.Builder accepts everything
-	return b.String()
+	return b.String() + r.notCompared()
+}
+
+// notCompared says what could not be compared.
+func (r *Report) notCompared() string {
+	if r.NotCompared == "" {
+		return ""
+	}
+	return plans.Line(r.NotCompared) + "\n"
 }

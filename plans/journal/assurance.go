@@ -21,6 +21,9 @@ type Assurances struct {
 	// OtherTemplate is the word for two pod templates that differ: the data may be used by that of the side that receives the
 	// ordinals. It is not valid for others.
 	OtherTemplate string `json:"otherTemplate,omitempty"`
+	// OtherCopies are the words for objects that are not the same on both sides: pods may start with that of the side that
+	// receives them. Each is not valid for other states of the object.
+	OtherCopies []string `json:"otherCopies,omitempty"`
 	// Ignored are checks of which the user accepts what they find before a wave leaves, until the plan takes another
 	// direction.
 	Ignored []string `json:"ignored,omitempty"`
@@ -109,9 +112,28 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 		}
 		v.OtherTemplate = w.OtherTemplate
 	}
+	var err error
+	if v.OtherCopies, err = copyWords(p, v.OtherCopies, w.OtherCopies); err != nil {
+		return err
+	}
 	v.Ignored = slices.Compact(slices.Sorted(slices.Values(slices.Concat(v.Ignored, w.Ignore))))
 	j.Assurances, j.Flight = v, flight
 	return nil
+}
+
+// copyWords returns the words for objects after new ones were said. Of each object there is one, so that there are never
+// more of them than the plan has objects.
+func copyWords(p *plans.Plan, said, words []string) ([]string, error) {
+	out := slices.Clone(said)
+	for _, word := range words {
+		object, _, _ := strings.Cut(word, ":")
+		if !plans.IsCopyWord(word) || !slices.ContainsFunc(p.Dependencies, func(d plans.Dependency) bool { return d.String() == object }) {
+			return nil, fmt.Errorf("--other-copy %s: expected what plan %s printed with its reason, such as Secret/%s:0123abcd", word, p.Name, p.Source.Name)
+		}
+		out = append(slices.DeleteFunc(out, func(w string) bool { return strings.HasPrefix(w, object+":") }), word)
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // refuses returns why the user cannot allow that many ordinals to be unavailable, or nil. It is possible during an abort
@@ -175,6 +197,7 @@ func (j *Journal) AssuredFacts() []string {
 	add(j.Leg.Direction == plans.Abort && j.Assurances.MaxUnavailable > 0, "%d ordinals may be unavailable during the abort", j.Assurances.MaxUnavailable)
 	add(j.Assurances.SourceGone, "the cluster of the source is gone")
 	add(j.Assurances.OtherTemplate != "" && !j.Ended(), "the data may be used by the other pod template (%s)", j.Assurances.OtherTemplate)
+	add(len(j.Assurances.OtherCopies) > 0 && !j.Ended(), "pods may start with what the side has that receives them of %s", strings.Join(j.Assurances.OtherCopies, ", "))
 	add(len(j.Assurances.Ignored) > 0 && !j.Ended(), "the waves may leave in spite of the checks %s", strings.Join(j.Assurances.Ignored, ", "))
 	return out
 }
@@ -214,7 +237,7 @@ func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp)
 		Step: s, Began: began, Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
 		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
-		Template: j.Assurances.OtherTemplate,
+		Template: j.Assurances.OtherTemplate, Copies: j.Assurances.OtherCopies,
 	}
 	ahead := j.Assurances.Ahead.of(s)
 	m.NodesGone, m.NodesGoneThere = ahead.NodesGoneHere, ahead.NodesGone

@@ -76,6 +76,11 @@ func (j *Journal) refuseState(p *plans.Plan) error {
 	if t := j.Assurances.OtherTemplate; t != "" && !plans.IsTemplateWord(t) {
 		return fmt.Errorf("assurances.otherTemplate is %.20q, expected 8 digits", t)
 	}
+	for _, w := range j.Assurances.OtherCopies {
+		if !plans.IsCopyWord(w) {
+			return fmt.Errorf("assurances.otherCopies has %.300q, expected an object and 8 digits", w)
+		}
+	}
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
 	"github.com/stsmigrate/stsmigrate/preflight/owners"
-	"github.com/stsmigrate/stsmigrate/sets"
+	"github.com/stsmigrate/stsmigrate/sets/copies"
 )
 
 // Dependencies requires that each object that the pods name is equal on both sides, or absent on the
@@ -90,7 +90,7 @@ func judged(i check.Inspection, d plans.Dependency, from, to client.Object) (f c
 	case from != nil && owners.GeneratedBy(from) != "":
 		f.Object, f.Saw, f.Want = d.String(), "it is made by "+owners.GeneratedBy(from)+" now, and the plan would copy it", "it as it was when the plan was made"
 		f.Remedy = "make a new plan with `stsmigrate plan`"
-	case from != nil && to != nil && !sets.Same(i.Plan, from, to):
+	case from != nil && to != nil && !copies.Same(i.Plan, from, to):
 		f.Saw, f.Want = "its content differs from the source's", "equal, or absent"
 		f.Remedy = "make them equal, or delete that of the destination and let it be copied"
 	case from == nil && to == nil && !d.Optional:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/sets"
+	"github.com/stsmigrate/stsmigrate/sets/copies"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
@@ -59,7 +59,7 @@ func otherFamilies(ctx context.Context, i check.Inspection, d plans.Dependency, 
 	verb := "it publishes"
 	if to == nil {
 		verb = "its copy would publish"
-		to, _ = sets.Replica(i.Plan, from).(*corev1.Service)
+		to, _ = copies.Replica(i.Plan, from).(*corev1.Service)
 		err := writes.Copy(ctx, i.On[plans.Source], from, i.On[plans.Destination], to, client.DryRunAll)
 		if apierrors.IsNotFound(err) || apierrors.IsInternalError(err) || check.Refused(err) {
 			return nil, nil // nothing was shown; other checks report a missing namespace or right

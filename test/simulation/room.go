@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,10 +107,24 @@ func (w *world) suits(before, after plans.Slice, side plans.Side) {
 		if a != nil && b != nil && len(w.plan.Patches) == 0 && imageOf(a) != imageOf(b) && w.journal.Assurances.OtherTemplate == "" {
 			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s and %s)", o, side, imageOf(a), imageOf(b))
 		}
+		if w.available(side, o) && w.differs() {
+			w.fail("S18", "ordinal %d serves and leaves the %s, and its Secret is not the same on both sides", o, side)
+		}
 		if how, is := w.closed[side.Other()]; is && w.checked && w.available(side, o) && len(w.journal.Assurances.Ignored) == 0 {
 			w.fail("S18", "ordinal %d serves and leaves the %s, and the other side takes none: %s", o, side, how)
 		}
 	}
+}
+
+// differs reports whether the Secret that the pods name is not the same on both sides, and the plan could know it, and the
+// user has not.
+func (w *world) differs() bool {
+	if w.racing || len(w.journal.Assurances.OtherCopies) > 0 {
+		return false
+	}
+	a, here := get[*corev1.Secret](w.on[plans.Source], blue, setName)
+	b, there := get[*corev1.Secret](w.on[plans.Destination], green, setName)
+	return here && there && !equality.Semantic.DeepEqual(a.Data, b.Data)
 }
 
 // asks lets an engine run the checks before its waves, as every process does. They run beside the engine, and the clusters

@@ -123,6 +123,7 @@ type world struct {
 	late    []place         // created by a stale engine after it was fenced
 	kept    map[string]string
 	foreign bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
+	racing  bool     // a Secret may be changed between a look at it and the write that follows
 	broken  []string // invariants that did not hold
 	trail   []string // the writes of engines, to read after a failure
 	quiet   int64    // the version at which no controller had anything to do

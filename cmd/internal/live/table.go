@@ -53,7 +53,7 @@ func Table(v *engine.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"down", downOf(v)}, {"budgets", strings.Join(budgets, ", ")}, {"drains", v.Drains}, {"added", v.Added}, {"names", v.Names}, {"downtime", downtime}, {"forecast", v.Forecast}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"down", downOf(v)}, {"budgets", strings.Join(budgets, ", ")}, {"drains", v.Drains}, {"added", v.Added}, {"differs", strings.Join(v.Differs, "; ")}, {"names", v.Names}, {"downtime", downtime}, {"forecast", v.Forecast}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -59,8 +59,9 @@ func Run(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time) (*Ou
 
 // Turn tries what a process would write that takes a stored plan over for a command: its Lease, the journal (which set
 // changes first, if it is not nil), the stamps on what earlier processes may still write, and the steps up to the next
-// ordinals that have to stop. An error means that a side could not be read, or that the command has no meaning.
-func Turn(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time, set func(*journal.Journal) error, w plans.Command) (*Outcome, error) {
+// ordinals that have to stop. checks gives the engine those of a wave. An error means that a side could not be read, or that
+// the command has no meaning.
+func Turn(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time, set func(*journal.Journal) error, w plans.Command, checks func(*engine.Engine)) (*Outcome, error) {
 	r, out := clusters.NewRehearsal(), &Outcome{Later: "What follows after these can be sent only then, and nothing is ever deleted as a dry run."}
 	store := records.NewStore(r.Client(plans.Destination, to.Home), to.Namespace, p.Name)
 	try := func() error {
@@ -73,7 +74,9 @@ func Turn(ctx context.Context, p *plans.Plan, to Ends, now func() time.Time, set
 			}
 		}
 		var err error
-		out.Left, err = engine.New(p, store, r.Clients(p, to.On)).Rehearse(ctx, &w)
+		e := engine.New(p, store, r.Clients(p, to.On))
+		checks(e)
+		out.Left, err = e.Rehearse(ctx, &w)
 		return err
 	}
 	if err := try(); err != nil && len(refused(r.Trials)) == 0 {
@@ -95,6 +98,16 @@ func refused(all []clusters.Trial) (out []clusters.Trial) {
 // Refused returns the writes that an API server would not accept.
 func (o *Outcome) Refused() []clusters.Trial { return refused(o.Trials) }
 
+// Held returns why the plan would not go on, or "".
+func (o *Outcome) Held() string {
+	for _, l := range o.Left {
+		if l.Held {
+			return l.Why
+		}
+	}
+	return ""
+}
+
 // Text says what was tried, one line for each refused object, and what could not be tried.
 func (o *Outcome) Text(width int) string {
 	var b strings.Builder
@@ -114,7 +127,11 @@ func (o *Outcome) Text(width int) string {
 		b.WriteString(program.Wrap(fmt.Sprintf("  REFUSED %s %s on the %s: %s", t.Verb, object(t), t.Cluster, plans.Line(t.Refused.Error())), width, 10))
 	}
 	for _, l := range o.Left {
-		b.WriteString(program.Wrap(fmt.Sprintf("  not sent: %s: %s", l.Step.Op, plans.Line(l.Why)), width, 4))
+		what := "not sent"
+		if l.Held {
+			what = "HELD"
+		}
+		b.WriteString(program.Wrap(fmt.Sprintf("  %s: %s: %s", what, l.Step.Op, plans.Line(l.Why)), width, 4))
 	}
 	b.WriteString(program.Wrap(o.Later, width, 0))
 	return b.String()
