@@ -57,7 +57,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"orchestrator/notify", ""},
 		{"orchestrator/monitoring", "reasons"},
 		{"dashboard", "plans plans/journal"},
-		{"engine/verify", "sets/copies records storage pdb clusters plans plans/journal"},
+		{"engine/verify", "sets sets/copies records storage pdb clusters plans plans/journal"},
 		{"engine/recovery", "sets storage pdb gates clusters plans plans/journal reasons"},
 		{"engine", "engine/refusals engine/requests engine/muster engine/wavecheck engine/wavelimit records sets sets/copies storage pdb dns gates clusters plans plans/journal writes reasons clusters/answers"},
 		{"engine/requests", "plans plans/journal reasons"},

@@ -37,7 +37,7 @@ type drainWay struct {
 func newWay(p *plans.Plan, on clusters.Clusters) *drainWay {
 	y := &drainWay{aside: &clusters.ReadCache{}, turn: plans.Source}
 	through := y.aside.Clients(p, on)
-	y.look = pdb.HandOver(p, through, y.needs(sets.Steps{Pair: clusters.Pair{Plan: p, On: through}}))
+	y.look = sets.InTurn(sets.Unpin(p, through), pdb.HandOver(p, through, y.needs(sets.Steps{Pair: clusters.Pair{Plan: p, On: through}})))
 	return y
 }
 

@@ -3,13 +3,15 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
 
-// Ease opens the budgets again that were tightened for a wave which has not left, so that nodes can be
-// drained while the plan is blocked, stopped, or waits for others.
+// Ease opens the budgets again that were tightened for a wave which has not left, and gives the sets that were pinned for it
+// their own partitions back, so that nodes can be drained, and templates can roll, while the plan is blocked, stopped, or
+// waits for others.
 //
 // With ordinals in flight it does nothing: the budgets then leave what d leaves.
 func (e *Engine) Ease(ctx context.Context) error {
@@ -31,6 +33,19 @@ func (e *Engine) ease(ctx context.Context) (waits plans.Observation, err error) 
 	return e.open(ctx, step)
 }
 
+// easing eases where a wave that has not left waits for what ends only then, such as a rolling update that began just
+// before its set was pinned. It returns the progress of that, and whether there is any.
+func (e *Engine) easing(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
+	if _, tight := e.tightened(); !observed.Eases || !tight || e.eased == step.Seq {
+		return Progress{}, false, nil // or it is eased, and still waits
+	}
+	waits, err := e.ease(ctx)
+	if e.uneased = err != nil || waits.Reason != "" || e.journal == nil; !e.uneased {
+		e.eased = step.Seq
+	}
+	return Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: time.Millisecond}, true, err
+}
+
 // open opens the budgets for the wave of a Tighten, and returns what it still waits for; without a Reason it waits for
 // nothing. The order must hold:
 // the journal goes back to before Tighten FIRST, so that no process scales an ordinal down under open budgets
@@ -44,7 +59,7 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observa
 	if err := e.save(ctx); err != nil {
 		return waits, writes.IgnoreAnswers(err)
 	}
-	for range 2 * len(plans.Sides()) { // at most one write for each budget
+	for range 3 * len(plans.Sides()) { // at most one write for each budget, and those of the sets
 		e.way.aside.Clear()
 		s, err := e.way.look(ctx, e.moment(j, step, true))
 		if err != nil || s.Standing == plans.During {
@@ -67,6 +82,12 @@ func (e *Engine) open(ctx context.Context, step plans.Step) (waits plans.Observa
 	return waits, writes.IgnoreAnswers(e.save(ctx))
 }
 
+// turnedTight reports whether the wave before which a leg began may have left the budgets tight and the sets pinned: a
+// plan that is turned takes no Relax of the earlier leg.
+func (e *Engine) turnedTight(step plans.Step) bool {
+	return step.Seq == e.journal.Leg.First && (e.Now == nil || e.journal.TightSince != nil)
+}
+
 // tightened returns the Tighten of a wave that has begun and not left, and reports whether there is one. A wave that was
 // to follow at once has left out the Relax before it, so its budgets are tight although it may not be in the journal yet.
 func (e *Engine) tightened() (plans.Step, bool) {
@@ -77,7 +98,7 @@ func (e *Engine) tightened() (plans.Step, bool) {
 	case !more || j.Epoch != e.epoch:
 		return step, false
 	case step.Op == plans.Tighten:
-		return step, began || step.Seq == e.follow.next
+		return step, began || step.Seq == e.follow.next || e.turnedTight(step)
 	case step.Op == plans.Quiesce, step.Op == plans.Shrink && !began:
 		for step.Op != plans.Tighten {
 			step, _ = e.plan.Step(j.Leg, step.Seq-1)

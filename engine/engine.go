@@ -147,6 +147,10 @@ type Engine struct {
 	checked  bool // whether checks knows of Checks
 	// finishing reports that this process begins no more waves, and ends when no ordinal is in flight.
 	finishing bool
+	// uneased reports that the last attempt to ease within a pass has left something as it was.
+	uneased bool
+	// eased is the number of the Tighten that this process has eased, and for which it has written nothing since.
+	eased int
 	// flying reports that ordinals may be in flight, as far as the last pass knows.
 	flying bool
 	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
@@ -168,7 +172,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		plans.Shrink:  w.Shrink,
 		plans.Grow:    w.Grow,
 		plans.Verify:  asks.Look,
-		plans.Retire:  w.Retire,
+		plans.Retire:  sets.InTurn(sets.Unpin(p, through), w.Retire), // they are pinned if a journal was lost in the middle of a wave
 	}
 	var e *Engine
 	clock := func() (now time.Time) {
@@ -183,6 +187,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	budgets := pdb.Looks(p, through, way.needs(w))
 	w.Tighten = budgets[plans.Tighten]
 	maps.Copy(looks, budgets)
+	looks[plans.Relax] = sets.InTurn(sets.Unpin(p, through), looks[plans.Relax])
 	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
 	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
 		looks[op] = w.Outside(looks[op])
@@ -294,6 +299,9 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 
 // await returns the wait of a step. Meanwhile it may prepare a wave.
 func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
+	if p, eased, err := e.easing(ctx, step, observed); eased || err != nil {
+		return p, err
+	}
 	if began {
 		if p, did := e.ahead(ctx, step); did {
 			return p, nil
@@ -385,6 +393,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 // journal must be as it was read, also AFTER the look: a later process may already have removed its stamps,
 // and the look would then show no trace of that process (S9). A Save detects this by the journal's version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
+	e.eased = 0
 	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	e.foresee(ctx, step)
 	e.ready = e.alike(ctx, step)

@@ -51,7 +51,7 @@ func (r *run) resumes(before lull) {
 
 // settles reports whether Tighten waits for what follows each of its writes.
 func settles(p Progress) bool {
-	return p.Step.Op == plans.Tighten && (p.ID == reasons.BudgetNotObserved || p.ID == reasons.EvictionPending)
+	return p.Step.Op == plans.Tighten && (p.ID == reasons.BudgetNotObserved || p.ID == reasons.EvictionPending || p.ID == reasons.SetNotObserved)
 }
 
 // restart restarts the clock for the step that was last reported.
@@ -159,6 +159,7 @@ func (r *run) eases(ctx context.Context) bool {
 		r.Report(r.last, err)
 	}
 	if r.tight = err != nil || waits.Reason != ""; !r.tight {
+		r.tightens, r.uneased = false, false
 		r.sent = sent{} // that the budgets are tightened again does not mean that it had no effect
 	}
 	return !r.tight

@@ -115,7 +115,7 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 		}
 	case Wrote, "": // "" if the journal could not be written
 		if p.Step.Op == plans.Tighten {
-			r.tight = false // the budgets are tight on purpose
+			r.tight, r.uneased, r.tightens = false, false, true // the budgets are tight on purpose
 		}
 		return r.wrote(ctx, p)
 	default:
@@ -134,7 +134,9 @@ type run struct {
 	expired, stalled bool
 	// tight reports that the budgets may be tight for a wave that has not left, because an attempt to open
 	// them failed, or because an earlier process left them so.
-	tight    bool
+	tight bool
+	// tightens reports that this process has written for a Tighten that it has not eased since.
+	tightens bool
 	refusals refusals.Counter
 	// belated reports that the journal says of the present refusals that they are overdue.
 	belated bool
@@ -228,10 +230,11 @@ func (r *run) limit(at time.Duration) time.Duration {
 	return limit
 }
 
-// loosens reports whether the budgets should be open while the step waits.
+// loosens reports whether the budgets should be open, and the sets be pinned no more, while the step waits. What follows
+// each write of Tighten comes soon; whatever else has come up in the middle of it may last.
 func (r *run) loosens() bool {
 	op := r.last.Step.Op
-	return op == plans.Shrink || op == plans.Tighten && r.tight
+	return op == plans.Shrink || op == plans.Tighten && (r.tight || r.uneased || r.tightens && !settles(r.last))
 }
 
 // hears takes the pending changes and returns their urgency.

@@ -42,9 +42,9 @@ func (f Fingerprint) Changed(now Fingerprint) []string {
 }
 
 // SameSource reports whether a set has the spec for which the plan was made, whatever its range and
-// its retention policy are now: the plan itself changes these two.
+// its retention policy are now, and whether it is pinned: the plan itself changes these.
 func (f Fingerprint) SameSource(set *appsv1.StatefulSet, p *Plan, saved Saved) (bool, error) {
-	spec := *set.Spec.DeepCopy()
+	spec := *Unpinned(set).Spec.DeepCopy()
 	spec.Replicas = &p.Count
 	policies := []*appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{nil}
 	if policy, ok := saved.Retention[Source]; ok {
@@ -54,10 +54,21 @@ func (f Fingerprint) SameSource(set *appsv1.StatefulSet, p *Plan, saved Saved) (
 	if p.Start == 0 {
 		ranges = append(ranges, nil)
 	}
-	for _, spec.PersistentVolumeClaimRetentionPolicy = range policies {
-		for _, spec.Ordinals = range ranges {
-			if now, err := Fingerprinted(spec); err != nil || now == f.SourceSpec {
-				return err == nil, err
+	strategies := []appsv1.StatefulSetUpdateStrategy{spec.UpdateStrategy}
+	if PinLost(set) { // an API server fills in 0
+		zero := spec.UpdateStrategy.DeepCopy()
+		if zero.RollingUpdate == nil {
+			zero.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+		}
+		zero.RollingUpdate.Partition = new(int32)
+		strategies = append(strategies, *zero)
+	}
+	for _, spec.UpdateStrategy = range strategies {
+		for _, spec.PersistentVolumeClaimRetentionPolicy = range policies {
+			for _, spec.Ordinals = range ranges {
+				if now, err := Fingerprinted(spec); err != nil || now == f.SourceSpec {
+					return err == nil, err
+				}
 			}
 		}
 	}

@@ -115,6 +115,9 @@ type Observation struct {
 	// the controllers of a cluster. An orchestrator then lets a wave of another plan
 	// start (`engine/wavelimit`).
 	Idle bool
+	// Eases, with During of a wave that has not left, reports that the wait ends only, or sooner, when the budgets are open
+	// and the sets are not pinned.
+	Eases bool
 	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
 	Nodes map[int32]string
 	// Available, with After of a Grow, is when the last pod of the wave became available, by the clock of its node and

@@ -102,7 +102,7 @@ func (s Stamp) Barred(o metav1.Object) string {
 func Unmark(o metav1.Object) bool {
 	a := o.GetAnnotations()
 	n := len(a)
-	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, VolumeAnnotation, ProofAnnotation, BudgetAnnotation, DirectionAnnotation, BeforeAnnotation} {
+	for _, k := range []string{StampAnnotation, PolicyAnnotation, ClaimAnnotation, VolumeAnnotation, ProofAnnotation, BudgetAnnotation, DirectionAnnotation, BeforeAnnotation, PinnedAnnotation} {
 		delete(a, k)
 	}
 	o.SetAnnotations(a)

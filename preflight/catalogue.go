@@ -434,6 +434,11 @@ func ownershipChecks() []row {
 			remedy: "no helm upgrade or rollback of it meanwhile",
 		},
 		{
+			name: "restarters", worst: check.Warn, ignorable: true, run: owners.Restarters,
+			about:  "no program restarts the pods by itself",
+			remedy: "stop it for the time of the move, or let the move wait for its restarts",
+		},
+		{
 			name: "field-managers", worst: check.Fail, ignorable: true, run: owners.FieldManagers,
 			oneWay: "it is about the time before the move; the checks of the tools are asked",
 			about:  "replicas and ordinals were last written by the tools of users, or by writers that the checks above cover",

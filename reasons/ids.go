@@ -27,6 +27,9 @@ const (
 const (
 	OrdinalDown       ID = "OrdinalDown"
 	SetUnsettled      ID = "SetUnsettled"
+	SetNotObserved    ID = "SetNotObserved"
+	SetNotPinned      ID = "SetNotPinned"
+	PartitionChanged  ID = "PartitionChanged"
 	TemplateDiffers   ID = "TemplateDiffers"
 	CopyDiffers       ID = "CopyDiffers"
 	SetTerminating    ID = "SetTerminating"

@@ -364,6 +364,12 @@ func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Obser
 // unthawed looks at a set without our mark: either it has been thawed, or another writer removed the mark,
 // and the plan's changes to the set would stay (S15).
 func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
+	if plans.PinLost(set) {
+		next := set.DeepCopy()
+		_ = plans.Unpin(next) // it does not fail where the note is lost
+		return plans.Write(fmt.Sprintf("%s: StatefulSet %s: partition as before (its mark is gone)", side, set.Name), plans.Undo{},
+			func(ctx context.Context) error { return writes.Change(ctx, w.On[side], set, next) })
+	}
 	was, saved := m.Saved.Retention[policyOf]
 	if have := retentionOf(set); !saved || have == was || have != *retain() {
 		return plans.Done()
@@ -380,6 +386,11 @@ func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.S
 	}
 	if p, ok := m.Saved.Retention[policyOf]; ok && retentionOf(set) == *retain() {
 		next.Spec.PersistentVolumeClaimRetentionPolicy = &p
+	}
+	if s := w.unpin(m, side, set); s != nil && s.Standing == plans.Conflict {
+		return *s
+	} else if s != nil {
+		_ = plans.Unpin(next) // it does not fail: see unpin
 	}
 	plans.Unmark(next)
 	return plans.Write(fmt.Sprintf("%s: StatefulSet %s: retention policy as before, mark off", side, set.Name), plans.Undo{},

@@ -82,6 +82,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retain()
 	earlier(m.Stamp).Put(next)
 	plans.MarkSet(next, w.Plan, side, m.Direction(), m.Saved)
+	pinLike(other, next)
 	var undo plans.Undo
 	if side == plans.Source {
 		undo.Saved.SourceUID = set.UID
@@ -107,10 +108,25 @@ func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.Statef
 	next.Spec.Replicas, next.Spec.Ordinals.Start = &slice.Replicas, slice.Start
 	earlier(m.Stamp).Put(next)
 	plans.MarkSet(next, w.Plan, side, m.Direction(), m.Saved)
+	pinLike(other, next)
 	return plans.Write(fmt.Sprintf("%s: create StatefulSet %s again, with the ordinals %s", side, next.Name, slice), plans.Undo{},
 		func(ctx context.Context) error {
 			return writes.Copy(ctx, w.On[plans.Source], other, w.On[side], next)
 		})
+}
+
+// pinLike pins a set that comes back to the plan while a wave is away: the other set is pinned then.
+func pinLike(other, next *appsv1.StatefulSet) {
+	if plans.PinLost(next) { // recreated as it was in the middle of a wave
+		plans.Note(next, other)
+		return
+	}
+	if other == nil || plans.Pinned(next) {
+		return
+	}
+	if _, pinned := other.Annotations[plans.PinnedAnnotation]; pinned && plans.Pinned(other) {
+		plans.Pin(next)
+	}
 }
 
 // earlier returns a stamp of the step before: the stamp of the step itself would mean that its own

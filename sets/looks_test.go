@@ -46,6 +46,9 @@ func at(op plans.Op, source, destination plans.Slice) *scene {
 	s.plan.ID, s.plan.Seen.SourceUID, s.plan.Budget = "web-abc", "source", plans.Budget{Source: "web", Destination: "web"}
 	s.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, set := range []*appsv1.StatefulSet{s.source, s.destination} {
+		if op == plans.Tighten || op == plans.Shrink {
+			plans.Pin(set)
+		}
 		for o := range plans.SliceOf(set).All() {
 			s.runs(set, o)
 		}

@@ -75,6 +75,9 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
+	if s := w.unpinned(m, from, to); s.Standing != plans.After {
+		return s, nil
+	}
 	return w.resize(m, m.From, from, false, plans.Undo{Flight: s.Undo.Flight}), nil
 }
 

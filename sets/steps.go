@@ -13,7 +13,7 @@ import (
 
 // PausedFrom is the annotation of a StatefulSet whose update is paused: a partition protects all of its pods, and the
 // value is the partition that it gets back.
-const PausedFrom = "stsmigrate.dev/paused-partition"
+const PausedFrom = plans.PausedAnnotation
 
 // Steps reads the sets and pods of one plan.
 type Steps struct {
@@ -76,13 +76,16 @@ func because(pod *corev1.Pod, t corev1.PodConditionType) string {
 // Unsettled returns the reason why a set is in the middle of another change, or "" (S13).
 func Unsettled(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
 	switch {
-	case set.Status.ObservedGeneration < set.Generation:
+	case unseen(set):
 		return fmt.Sprintf("%s: waiting for its controller to see generation %d", p.On(side).Set(), set.Generation)
 	case plans.SliceOf(set).Replicas > 0 && set.Status.CurrentRevision != set.Status.UpdateRevision && !replaced(set):
 		return fmt.Sprintf("%s is in the middle of a rolling update (%s -> %s); let it finish", p.On(side).Set(), set.Status.CurrentRevision, set.Status.UpdateRevision)
 	}
 	return ""
 }
+
+// unseen reports whether the controller of a set has not acted on its spec yet.
+func unseen(set *appsv1.StatefulSet) bool { return set.Status.ObservedGeneration < set.Generation }
 
 // replaced reports whether every pod of a set with OnDelete has the latest revision. Kubernetes never changes
 // the current revision of such a set, but counts the pods by their label.

@@ -71,13 +71,14 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	if err != nil {
 		return d, s, err
 	}
-	if why := w.unsettled(m, from, to, here); why != "" {
-		return d, plans.Wait(reasons.SetUnsettled, why), nil
+	if s := w.unsettled(m, from, to, here); s != nil {
+		return d, *s, nil
 	}
 	if m.Unfit != nil && here.serving > 0 {
 		return d, plans.Stop(reasons.ChecksFailed, m.Unfit.Why), m.Unfit.Err
 	}
 	if s, err := w.alike(ctx, m, from, to, here.serving > 0); err != nil || s.Standing != plans.After {
+		s.Eases = true // until the user has made them alike, which may take long
 		return d, s, err
 	}
 	down := append(here.down, there.down...)
@@ -95,14 +96,35 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 		down[0], w.Plan.Pods(m.Ordinals), others+m.Ordinals.Replicas, m.Allowed, others+m.Ordinals.Replicas)), nil
 }
 
-// unsettled returns why the wave has to wait for one of the two sets, or "". In an abort the set that it leaves may be
-// unsettled where no pod of the wave serves. Its status must be current for that.
-func (w Steps) unsettled(m plans.StepContext, from, to *appsv1.StatefulSet, here tally) string {
+// unsettled returns the wait of the wave for one of the two sets, or nil. In an abort the set that it leaves may be
+// unsettled where no pod of the wave serves. Its status must be current for that. A rolling update that had begun before
+// its set was pinned ends only when it is pinned no more.
+func (w Steps) unsettled(m plans.StepContext, from, to *appsv1.StatefulSet, here tally) *plans.Observation {
 	back := m.From == plans.Destination
-	if why := Unsettled(w.Plan, m.From, from); why != "" && (!back || here.serving > 0 || from.Status.ObservedGeneration < from.Generation) {
-		return why
+	why, set := w.rolls(m, m.From, from), from
+	if why == "" || back && here.serving == 0 && !unseen(from) {
+		why, set = w.rolls(m, m.To(), to), to
 	}
-	return Unsettled(w.Plan, m.To(), to)
+	if why == "" {
+		return nil
+	}
+	wait := plans.Wait(reasons.SetUnsettled, why)
+	switch _, pinned := set.Annotations[plans.PinnedAnnotation]; {
+	case unseen(set):
+		wait.ID = reasons.SetNotObserved
+	case pinned:
+		wait.Eases = true
+	}
+	return &wait
+}
+
+// rolls returns why a set is unsettled, or "". Once it is recorded that the wave leaves, the sets stay pinned, and an update
+// that is pinned rolls nothing: to wait for its end would be to wait for ever.
+func (w Steps) rolls(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) string {
+	if m.Op == plans.Shrink && m.Began && !unseen(set) && plans.Others(set, m.Ordinals) && plans.Pinned(set) {
+		return ""
+	}
+	return Unsettled(w.Plan, side, set)
 }
 
 // Unavailable returns the reason why some ordinal of a side is not available, or "". Ordinals that were added on the
@@ -143,7 +165,8 @@ func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *pla
 }
 
 // Steadily tightens the budgets only when the wave may go and its volumes can be handed over: Shrink checks the same,
-// and budgets that allow nothing must not wait for it. A snapshot of a claim may take hours. The budgets leave out the ordinals that are down already.
+// and budgets that allow nothing must not wait for it. A snapshot of a claim may take hours. The budgets leave out the ordinals
+// that are down already. The sets are pinned BEFORE the budgets are tightened: what follows waits for their controllers.
 func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	from, err := w.Set(ctx, m.From)
 	if err != nil {
@@ -170,6 +193,9 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 		return *stop, nil
 	} else if stop := w.displaced(m, from, to); stop != nil {
 		return *stop, nil
+	}
+	if s := w.pin(m, map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to}); s.Standing != plans.After {
+		return s, nil
 	}
 	return w.Tighten(ctx, m)
 }

@@ -91,6 +91,32 @@ func (w Steps) differences(ctx context.Context, pair string, source, want, desti
 	return found, nil
 }
 
+// Unlike returns how the pod templates of both sets differ, apart from the patches of the plan, or "". Where the API server
+// of the destination does not try the source's, nothing is said.
+func Unlike(ctx context.Context, w clusters.Pair) (string, error) {
+	source, err := w.Set(ctx, plans.Source)
+	if err != nil || source == nil {
+		return "", err
+	}
+	destination, err := w.Set(ctx, plans.Destination)
+	if err != nil || destination == nil {
+		return "", err
+	}
+	want, err := DestinationSet(source, w.Plan)
+	if err != nil {
+		return "the patches of the plan do not fit that of the source: " + oneLine(err), nil //nolint:nilerr // it is the answer
+	}
+	if Alike(want.Spec.Template, destination.Spec.Template) {
+		return "", nil
+	}
+	tried, err := Try(ctx, w, source)
+	if err != nil || tried.Refusal != nil || Alike(tried.Back.Spec.Template, destination.Spec.Template) {
+		return "", err
+	}
+	found, err := build.Differences(settled(tried.Back.Spec.Template), settled(destination.Spec.Template))
+	return few(found, plans.Source), err
+}
+
 // Trial is the set that the destination would get, as it was sent and as the API server returned it (dry run), or the error
 // with which that refused it.
 type Trial struct {

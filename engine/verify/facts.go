@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/sets"
 	"github.com/stsmigrate/stsmigrate/sets/copies"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -23,6 +24,7 @@ type facts struct {
 	traces  []storage.Trace
 	// copied is how what pods name compares on both sides.
 	copied copies.Compared
+	unlike string // how the pod templates of both sets differ, or ""
 	seen   []mark // of every object that may carry one
 }
 
@@ -51,7 +53,10 @@ func read(ctx context.Context, w clusters.Pair) (*facts, error) {
 	if f.copied, err = copies.Compare(ctx, w); err != nil {
 		return nil, err
 	}
-	f.traces, err = storage.Traces(ctx, w.Plan, w.On, f.note(""))
+	if f.traces, err = storage.Traces(ctx, w.Plan, w.On, f.note("")); err != nil {
+		return nil, err
+	}
+	f.unlike, err = sets.Unlike(ctx, w)
 	return f, err
 }
 

@@ -384,7 +384,7 @@ func (c *comparison) signed(side plans.Side, b *policyv1.PodDisruptionBudget) bo
 
 // budgets is S3: both budgets exist, and together with the ordinals in flight they allow no more than d evictions.
 func (c *comparison) budgets() {
-	var allowed, away int32
+	var allowed int32
 	for _, side := range plans.Sides() {
 		name, existed := c.plan.BudgetOn(side)
 		b := c.facts.budgets[side]
@@ -403,11 +403,7 @@ func (c *comparison) budgets() {
 			allowed += b.Status.DisruptionsAllowed
 		}
 	}
-	for o := range c.wave().All() {
-		if !c.has(plans.Source, o) && !c.has(plans.Destination, o) {
-			away++
-		}
-	}
+	away := c.away()
 	limit := c.plan.MaxUnavailable
 	if c.journal.Leg.Direction == plans.Abort {
 		limit = max(limit, c.journal.Assurances.MaxUnavailable)

@@ -122,6 +122,7 @@ func compare(p *plans.Plan, j *journal.Journal, f *facts) *Report {
 		c.bound()
 		c.retained()
 		c.budgets()
+		c.rollouts()
 		c.copied()
 	}
 	return c.report

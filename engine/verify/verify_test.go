@@ -150,3 +150,52 @@ func TestAPlanThatRestsHasNoNextStep(t *testing.T) {
 		}
 	}
 }
+
+// Sets are pinned from the Tighten to the Relax of a wave. One that stays pinned, or that another writer has changed
+// meanwhile, is a difference.
+func TestASetThatStaysPinnedIsADifference(t *testing.T) {
+	leg := plans.Leg{Direction: plans.Move, First: 1, Lowest: 0, End: 3}
+	set := func(zero bool, note bool) *appsv1.StatefulSet {
+		n := int32(3)
+		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &n}}
+		plans.Pin(s)
+		if zero {
+			s.Spec.UpdateStrategy.RollingUpdate = nil
+		}
+		if !note {
+			s.Annotations = nil
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		done, begun int
+		resting     bool
+		set         *appsv1.StatefulSet
+		want        string // the rules that are violated
+	}{
+		"Tighten":                        {4, 5, false, set(false, true), ""},
+		"Tighten, and it has not begun":  {4, 4, false, set(false, true), "S15"},
+		"Tighten, and it is paused":      {4, 5, true, set(false, true), "S15"},
+		"Shrink":                         {5, 6, false, set(false, true), ""},
+		"Relax":                          {11, 12, false, set(false, true), ""},
+		"moved":                          {1000, 1000, false, set(false, true), "S15"},
+		"another writer has changed it":  {5, 6, false, set(true, true), "S12"},
+		"another writer took the note":   {5, 6, false, set(false, false), "S15"},
+		"it is not pinned, and it rests": {4, 4, false, set(true, false), ""},
+	} {
+		p := planstest.Named(t, "abc")
+		p.Start, p.Count, p.Window = 0, 3, 1
+		j := journal.New(p)
+		j.Leg, j.Done, j.Begun, j.Resting = leg, c.done, c.begun, c.resting
+		x := &comparison{plan: p, journal: j, facts: &facts{sets: map[plans.Side]*appsv1.StatefulSet{plans.Source: c.set}}, report: &Report{}}
+		x.step, x.began, x.more = j.Next(p)
+		x.rollouts()
+		var got []string
+		for _, d := range x.report.Differences {
+			got = append(got, d.Rule)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s, before %s: %q, expected %q", name, x.step.ID(), got, c.want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func (in Inputs) selected(after *appsv1.StatefulSet) error {
 }
 
 func bare(set *appsv1.StatefulSet, namespace string) *appsv1.StatefulSet {
-	own := set.DeepCopy()
+	own := plans.Unpinned(set).DeepCopy()
 	delete(own.Annotations, corev1.LastAppliedConfigAnnotation)
 	plans.Unmark(own)
 	return &appsv1.StatefulSet{

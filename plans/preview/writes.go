@@ -196,6 +196,11 @@ func (w writer) share(plans.Step) (out []Write) {
 func (w writer) tighten(s plans.Step) (out []Write) {
 	spec, allowed := pdb.During(w.p, s.Ordinals), pdb.Allowed(w.p, s.Ordinals)
 	first := w.leg.Direction == plans.Move && s.Ordinals.End() == w.p.End()
+	for _, side := range []plans.Side{s.From, s.To()} {
+		if w.p.Slice(side, s.Ordinals, false).Replicas > 0 {
+			out = append(out, w.set(patch, side, "pin its rolling updates while the wave is away: a partition above all ordinals, the old one is saved on it; left out if it is pinned, or has the strategy OnDelete"))
+		}
+	}
 	for _, side := range plans.Sides() {
 		verb, what := patch, "while the wave is away"
 		if _, existed := w.p.BudgetOn(side); first && !existed {
@@ -299,9 +304,15 @@ func (w writer) grow(s plans.Step) []Write {
 }
 
 func (w writer) relax(s plans.Step) (out []Write) {
-	what := "the whole budget divided by the new numbers of ordinals, if that changes it"
+	what, own := "the whole budget divided by the new numbers of ordinals, if that changes it", "its own partition, if it is pinned"
 	if next, more := w.p.Step(w.leg, s.Seq+1); more && next.Op == plans.Tighten {
-		what += "; left out if the next wave can go at once"
+		const atOnce = "; left out if the next wave can go at once"
+		what, own = what+atOnce, own+atOnce
+	}
+	if s.Ordinals != w.p.Ordinals() {
+		for _, side := range []plans.Side{s.From, s.To()} {
+			out = append(out, w.set(patch, side, own))
+		}
 	}
 	for _, side := range plans.Sides() {
 		out = append(out, w.budget(patch, side, what))

@@ -36,9 +36,13 @@ type guardedObject struct {
 func guardedObjects(i check.Inspection) []guardedObject {
 	var out []guardedObject
 	for side, set := range i.Sets {
+		fields := []string{"/spec/replicas", "/spec/ordinals", "/spec/persistentVolumeClaimRetentionPolicy"}
+		if declares(set) { // a tool leaves alone what it does not declare
+			fields = append(fields, partition)
+		}
 		out = append(out, guardedObject{
 			side: side, group: clusters.ResourceOf(i.Plan.On(side)).Group, kind: i.Plan.On(side).SetKind(), object: set, name: i.Name(side),
-			fields: []string{"/spec/replicas", "/spec/ordinals", "/spec/persistentVolumeClaimRetentionPolicy"},
+			fields: fields,
 			twin:   side == plans.Destination && !i.Plan.Existed(),
 		})
 	}

@@ -82,6 +82,9 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 				m.fields = append(m.fields, "spec."+field)
 			}
 		}
+		if m.declares && ownsPartition(e) {
+			m.fields = append(m.fields, "spec.updateStrategy.rollingUpdate.partition")
+		}
 		if len(m.fields) == 0 {
 			continue
 		}

@@ -42,6 +42,9 @@ func (w *world) listen() {
 // twice, and that no pod runs on the disk of one that is up elsewhere: whatever else is broken may be their doing.
 func (w *world) judged(found string) {
 	id, what, _ := strings.Cut(found, ": ")
+	if w.rolls && id == "S3" {
+		return
+	}
 	if !w.foreign || id == "S1" || id == "S20" {
 		w.note(id, "the witness saw that "+what)
 	}

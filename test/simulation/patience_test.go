@@ -266,7 +266,7 @@ func TestAWaveWaitsForItsBinderUnderOpenBudgets(t *testing.T) {
 			p := carried(t, w, r, e)
 			lasts := 5 * 60
 			if never {
-				lasts = 11 * 60
+				lasts = 12 * 60
 			}
 			tight, got, over := p.tight(lasts)
 			w.unbound, w.quiet = "", 0

@@ -54,6 +54,7 @@ type share int
 const (
 	everyCase share = 1
 	fifth     share = 5
+	tenth     share = 10
 	twentieth share = 20
 )
 

@@ -187,6 +187,11 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 					w.crash(plans.Destination, 0, 1, 2)
 					w.rest()
 				}
+				// The sets may still be pinned from the last wave. A wave that waits lets them roll.
+				if got, err := w.process().run(t.Context(), c.direction, nil); got.kind != engine.Waiting || err != nil {
+					t.Errorf("%s, %s, seed %d: %s (%v)", mode, name, seed, got, err)
+				}
+				w.rest()
 				before := w.images()
 				got, err := w.process().run(t.Context(), c.direction, nil)
 				w.rest()

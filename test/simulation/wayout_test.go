@@ -352,7 +352,7 @@ func powerless(t *testing.T, direction plans.Direction, there bool) (*world, pla
 		side = plans.Destination
 	}
 	got, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
-		if !did && p.Kind == engine.Wrote && p.Step.Op == plans.Shrink {
+		if !did && p.Kind == engine.Advanced && p.Step.Op == plans.Shrink {
 			did, w.foreign = true, true
 			w.off(side, there)
 		}

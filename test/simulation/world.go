@@ -122,6 +122,7 @@ type world struct {
 	acts    []act           // those that were not to the journal
 	late    []place         // created by a stale engine after it was fenced
 	kept    map[string]string
+	rolls   bool     // templates change: what rolls for them while nothing is in flight is the user's
 	foreign bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
 	racing  bool     // a Secret may be changed between a look at it and the write that follows
 	broken  []string // invariants that did not hold
