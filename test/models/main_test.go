@@ -39,9 +39,9 @@ func withCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if here, err = client.NewWithWatch(plane.Config(), client.Options{Scheme: clusters.Scheme()}); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	attaching, cancel := context.WithCancel(ctx)
 	var attacher sync.WaitGroup
-	attacher.Go(func() { attach(ctx) })
+	attacher.Go(func() { attach(attaching) })
 	defer func() { cancel(); attacher.Wait() }()
 	return m.Run(), nil
 }
