@@ -24,14 +24,8 @@ type Unrehearsed struct {
 // is, and ends at the first step that waits: the next ones need what that one does. CheckWave, if set, is asked before the
 // first wave then.
 func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehearsed, err error) {
-	e.epoch, e.journal = 1, journal.New(e.plan)
-	if w != nil {
-		if err := e.Accept(ctx, *w, nil); err != nil {
-			return nil, err
-		}
-		if e.journal, _, err = e.store.Journal(ctx, e.plan); err != nil {
-			return nil, err
-		}
+	if err := e.opens(ctx, w); err != nil {
+		return nil, err
 	}
 	j := e.journal
 	for seq := j.Done + 1; w == nil || len(left) == 0; seq++ {
@@ -58,6 +52,19 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		}
 	}
 	return left, nil
+}
+
+// opens takes the journal of the stored plan, as it is after a command, or that of a plan that has not begun.
+func (e *Engine) opens(ctx context.Context, w *plans.Command) (err error) {
+	e.epoch, e.journal = 1, journal.New(e.plan)
+	if w == nil {
+		return nil
+	}
+	if err := e.Accept(ctx, *w, nil); err != nil {
+		return err
+	}
+	e.journal, _, err = e.store.Journal(ctx, e.plan)
+	return err
 }
 
 // rehearsed asks the checks of a step, and tries its writes.

@@ -13,22 +13,18 @@ func TestASetThatWasPinnedHasItsOwnStrategyAgain(t *testing.T) {
 	two, zero := int32(2), int32(0)
 	half := intstr.FromString("50%")
 	for name, s := range map[string]appsv1.StatefulSetUpdateStrategy{
-		"nothing":               {},
-		"no block":              {Type: appsv1.RollingUpdateStatefulSetStrategyType},
-		"an empty block":        {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{}},
-		"0":                     {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &zero}},
-		"a canary":              {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &two, MaxUnavailable: &half}},
-		"maxUnavailable alone":  {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &half}},
-		"that of slices":        {Type: enforcedRollingUpdate, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &zero}},
-		"pods replaced by hand": {Type: appsv1.OnDeleteStatefulSetStrategyType},
+		"nothing":              {},
+		"no block":             {Type: appsv1.RollingUpdateStatefulSetStrategyType},
+		"an empty block":       {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{}},
+		"0":                    {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &zero}},
+		"a canary":             {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &two, MaxUnavailable: &half}},
+		"maxUnavailable alone": {Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &half}},
+		"that of slices":       {Type: enforcedRollingUpdate, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &zero}},
 	} {
 		set := &appsv1.StatefulSet{}
 		set.Spec.UpdateStrategy = *s.DeepCopy()
-		if byHand := s.Type == appsv1.OnDeleteStatefulSetStrategyType; Pinned(set) != byHand || byHand {
-			if !byHand {
-				t.Errorf("%s: it is pinned before", name)
-			}
-			continue
+		if Pinned(set) {
+			t.Errorf("%s: it is pinned before", name)
 		}
 		Pin(set)
 		if r := set.Spec.UpdateStrategy.RollingUpdate; !Pinned(set) || PinChanged(set) || PinLost(set) || r == nil || *r.Partition != AboveAll {
@@ -45,6 +41,15 @@ func TestASetThatWasPinnedHasItsOwnStrategyAgain(t *testing.T) {
 		if err := Unpin(set); err != nil || plain(t, set.Spec.UpdateStrategy) != plain(t, s) || len(set.Annotations) != 0 {
 			t.Errorf("%s: it has %s, expected %s (%v)", name, plain(t, set.Spec.UpdateStrategy), plain(t, s), err)
 		}
+	}
+}
+
+// Where a user deletes each pod that is to be replaced, nothing is to be pinned.
+func TestASetWhosePodsAreReplacedByHandCountsAsPinned(t *testing.T) {
+	set := &appsv1.StatefulSet{}
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	if !Pinned(set) || PinLost(set) || PinChanged(set) {
+		t.Error("a set with OnDelete does not count as pinned")
 	}
 }
 

@@ -168,11 +168,7 @@ func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *pla
 // and budgets that allow nothing must not wait for it. A snapshot of a claim may take hours. The budgets leave out the ordinals
 // that are down already. The sets are pinned BEFORE the budgets are tightened: what follows waits for their controllers.
 func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	from, err := w.Set(ctx, m.From)
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	to, err := w.Set(ctx, m.To())
+	from, to, err := w.both(ctx, m)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -198,4 +194,13 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 		return s, nil
 	}
 	return w.Tighten(ctx, m)
+}
+
+// both returns the set that the ordinals leave, and the one that receives them.
+func (w Steps) both(ctx context.Context, m plans.StepContext) (from, to *appsv1.StatefulSet, err error) {
+	if from, err = w.Set(ctx, m.From); err != nil {
+		return nil, nil, err
+	}
+	to, err = w.Set(ctx, m.To())
+	return from, to, err
 }

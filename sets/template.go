@@ -104,7 +104,7 @@ func Unlike(ctx context.Context, w clusters.Pair) (string, error) {
 	}
 	want, err := DestinationSet(source, w.Plan)
 	if err != nil {
-		return "the patches of the plan do not fit that of the source: " + oneLine(err), nil //nolint:nilerr // it is the answer
+		return "the patches of the plan do not fit that of the source: " + oneLine(err), nil
 	}
 	if Alike(want.Spec.Template, destination.Spec.Template) {
 		return "", nil

@@ -129,14 +129,32 @@ func (w *world) stillPinned(t *testing.T) {
 	}
 }
 
+// partition returns that of the source, or -1.
+func (w *world) partition() int32 {
+	set, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		return *r.Partition
+	}
+	return -1
+}
+
+// easedAndResumed lets the process that was blocked ease, and another one go on.
+func (w *world) easedAndResumed(t *testing.T) (end, error) {
+	t.Helper()
+	e, err := w.process().takeOver(t.Context(), plans.Move)
+	if err == nil {
+		err = e.Ease(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.process().run(t.Context(), plans.Move, nil)
+}
+
 // A partition that another writer sets while its set is pinned is not overwritten (S12): before the wave leaves it blocks
 // the plan, afterwards `verify` finds it, and the user has it at the end.
 func TestAPartitionThatIsChangedInMidWaveStays(t *testing.T) {
 	t.Parallel()
-	two := int32(2)
-	canary := func(set *appsv1.StatefulSet) {
-		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &two}
-	}
 	for _, mode := range modes() {
 		for op, blocks := range map[plans.Op]bool{plans.Tighten: true, plans.Vacate: false, plans.Grow: false} {
 			for seed := range uint64(2) {
@@ -144,45 +162,47 @@ func TestAPartitionThatIsChangedInMidWaveStays(t *testing.T) {
 				sc.Seed = seed
 				w := newWorld(sc)
 				w.rolls = true
-				changed := func(p engine.Progress) bool {
-					return p.Kind == engine.Advanced && p.Step.Op == op && p.Step.Ordinals.Has(2)
-				}
-				if got, err := w.process().run(t.Context(), plans.Move, changed); err != nil {
-					t.Fatal(got, err)
-				}
-				w.changeSet(plans.Source, canary)
-				w.rest()
-				if found := strings.Join(w.verified(t), "\n"); !strings.Contains(found, "S12: StatefulSet blue/web on the source: its updateStrategy was changed while it was pinned") {
-					t.Errorf("%s, after %s: verify finds %q", mode, op, found)
-				}
-				w.foreign = blocks // it may hold the plan
-				got, err := w.process().run(t.Context(), plans.Move, nil)
-				if blocks {
-					if got.kind != engine.Blocked || err != nil || w.up(plans.Source) != 3 || !strings.Contains(got.reason, "updateStrategy was changed meanwhile") {
-						t.Errorf("%s, after %s: %s (%v)", mode, op, got, err)
-					}
-					e, err := w.process().takeOver(t.Context(), plans.Move)
-					if err == nil {
-						err = e.Ease(t.Context())
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					got, err = w.process().run(t.Context(), plans.Move, nil)
-					if err != nil || got.kind != engine.Finished {
-						t.Errorf("%s, after %s, resumed: %s (%v)", mode, op, got, err)
-					}
-				} else if err != nil || got.kind != engine.Finished {
-					t.Errorf("%s, after %s: %s (%v)", mode, op, got, err)
-				}
-				walk(t, w, plans.Abort, nil)
-				w.rest()
-				unbroken(t, w)
-				w.stillPinned(t)
-				if set, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName); set.Spec.UpdateStrategy.RollingUpdate == nil || *set.Spec.UpdateStrategy.RollingUpdate.Partition != 2 {
-					t.Errorf("%s, after %s: the user's partition is lost: %+v", mode, op, set.Spec.UpdateStrategy)
-				}
+				w.partitionStays(t, mode, op, blocks)
 			}
 		}
+	}
+}
+
+// partitionStays sets the partition of the source when the step of the first wave is done. blocks reports that the wave has
+// not left then.
+func (w *world) partitionStays(t *testing.T, mode plans.Mode, op plans.Op, blocks bool) {
+	t.Helper()
+	two := int32(2)
+	canary := func(set *appsv1.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &two}
+	}
+	changed := func(p engine.Progress) bool {
+		return p.Kind == engine.Advanced && p.Step.Op == op && p.Step.Ordinals.Has(2)
+	}
+	if got, err := w.process().run(t.Context(), plans.Move, changed); err != nil {
+		t.Fatal(got, err)
+	}
+	w.changeSet(plans.Source, canary)
+	w.rest()
+	if found := strings.Join(w.verified(t), "\n"); !strings.Contains(found, "S12: StatefulSet blue/web on the source: its updateStrategy was changed while it was pinned") {
+		t.Errorf("%s, after %s: verify finds %q", mode, op, found)
+	}
+	w.foreign = blocks // it may hold the plan
+	got, err := w.process().run(t.Context(), plans.Move, nil)
+	if blocks {
+		if got.kind != engine.Blocked || err != nil || w.up(plans.Source) != 3 || !strings.Contains(got.reason, "updateStrategy was changed meanwhile") {
+			t.Errorf("%s, after %s: %s (%v)", mode, op, got, err)
+		}
+		got, err = w.easedAndResumed(t)
+	}
+	if err != nil || got.kind != engine.Finished {
+		t.Errorf("%s, after %s: %s (%v)", mode, op, got, err)
+	}
+	walk(t, w, plans.Abort, nil)
+	w.rest()
+	unbroken(t, w)
+	w.stillPinned(t)
+	if p := w.partition(); p != 2 {
+		t.Errorf("%s, after %s: the user's partition is lost: %d", mode, op, p)
 	}
 }
