@@ -40,10 +40,11 @@ func (e *Engine) easing(ctx context.Context, step plans.Step, observed plans.Obs
 		return Progress{}, false, nil // or it is eased, and still waits
 	}
 	waits, err := e.ease(ctx)
+	again := observed.Again // what keeps it from being eased may last, and each attempt writes the journal
 	if e.uneased = err != nil || waits.Reason != "" || e.journal == nil; !e.uneased {
-		e.eased = step.Seq
+		e.eased, again = step.Seq, time.Millisecond
 	}
-	return Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: time.Millisecond}, true, err
+	return Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: again}, true, err
 }
 
 // open opens the budgets for the wave of a Tighten, and returns what it still waits for; without a Reason it waits for
