@@ -93,9 +93,9 @@ func TestAWatchTellsOfWhatDiffers(t *testing.T) {
 	second.nothing(t)
 }
 
-// All followers share one watch. It continues when the first follower leaves, and ends with the last
-// one.
-func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
+// scripted returns watches of a pod web-0, and each watch that they begin, which reports what the test tells it.
+func scripted(t *testing.T) (*Watches, chan *watch.FakeWatcher) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,13 @@ func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
 		begun <- one
 		return true, one, nil
 	})
-	w := &Watches{Of: c, open: map[subject]*watched{}}
+	return &Watches{Of: c, open: map[subject]*watched{}}, begun
+}
+
+// All followers share one watch. It continues when the first follower leaves, and ends with the last
+// one.
+func TestAWatchEndsWithTheLastWhoFollows(t *testing.T) {
+	w, begun := scripted(t)
 	pods := subject{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "shop"}
 	begins, leave := context.WithCancel(t.Context())
 	stays, end := context.WithCancel(t.Context())
@@ -204,18 +210,8 @@ func TestAWatchCoversWhatItReports(t *testing.T) {
 
 // Where nothing changes, an API server says at times that it is so. That is heard of that watch, and of no other.
 func TestABookmarkShowsThatAWatchIsAlive(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c := fake.NewSimpleMetadataClient(scheme, partial("web-0", "1"))
-	begun := make(chan *watch.FakeWatcher, 10)
-	c.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
-		one := watch.NewFakeWithChanSize(10, false)
-		begun <- one
-		return true, one, nil
-	})
-	w, signal := &Watches{Of: c, open: map[subject]*watched{}}, NewChangeSignal()
+	w, begun := scripted(t)
+	signal := NewChangeSignal()
 	r := recent(t)
 	signal.Recent = r.Recent
 	ctx, end := context.WithCancel(t.Context())

@@ -249,15 +249,7 @@ func TestAttachments(t *testing.T) {
 	})
 	t.Run("node", func(t *testing.T) {
 		play(t, func(s *stage) {
-			s.node(corev1.ConditionTrue)
-			s.disk("a", "data")
-			s.claim("data", "a")
-			s.then("both are bound")
-			p := running(s.namespace, "app", "data")
-			p.Spec.NodeName, p.Annotations = s.name(worker), map[string]string{cluster.Lost: "true"}
-			s.add(p)
-			s.then("a pod mounts the claim")
-			s.node(corev1.ConditionFalse)
+			lost(s)
 			s.remove(pod(s, "app"))
 			s.then("the pod is deleted, and its node is not Ready")
 			s.edit(get(s, &corev1.Node{}, worker), `{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}}`)
@@ -266,15 +258,7 @@ func TestAttachments(t *testing.T) {
 	})
 	t.Run("forced", func(t *testing.T) {
 		play(t, func(s *stage) {
-			s.node(corev1.ConditionTrue)
-			s.disk("a", "data")
-			s.claim("data", "a")
-			s.then("both are bound")
-			p := running(s.namespace, "app", "data")
-			p.Spec.NodeName, p.Annotations = s.name(worker), map[string]string{cluster.Lost: "true"}
-			s.add(p)
-			s.then("a pod mounts the claim")
-			s.node(corev1.ConditionFalse)
+			lost(s)
 			s.remove(pod(s, "app"), client.GracePeriodSeconds(0))
 			s.then("the pod is deleted by force, and its node reports no volume in use")
 		})
@@ -295,4 +279,17 @@ func (s *stage) node(ready corev1.ConditionStatus) {
 	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
 	s.on.report(&n)
+}
+
+// lost has a pod mount a claim on a node that then reports nothing any more.
+func lost(s *stage) {
+	s.node(corev1.ConditionTrue)
+	s.disk("a", "data")
+	s.claim("data", "a")
+	s.then("both are bound")
+	p := running(s.namespace, "app", "data")
+	p.Spec.NodeName, p.Annotations = s.name(worker), map[string]string{cluster.Lost: "true"}
+	s.add(p)
+	s.then("a pod mounts the claim")
+	s.node(corev1.ConditionFalse)
 }

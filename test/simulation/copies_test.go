@@ -54,13 +54,6 @@ func (w *world) has(side plans.Side, kind, value string) bool {
 	}
 }
 
-// copyWord returns the word for an object that a reason has.
-func copyWord(reason string) string {
-	_, word, _ := strings.Cut(reason, "--other-copy ")
-	word, _, _ = strings.Cut(word, ")")
-	return word
-}
-
 // What was rotated on either side, after the move or in its middle, reaches the other side or is known not to: no ordinal
 // that serves leaves before it is the same on both sides, or before the user has said that it may differ (S18). Nothing
 // that exists once is deleted.
@@ -99,7 +92,7 @@ func TestNoOrdinalLeavesWhileWhatItNamesDiffers(t *testing.T) {
 				unbroken(t, w)
 				// The word leads out, and both contents stay.
 				f := w.fork(seed)
-				f.leadsOut(t, name, c.direction, copyWord(got.reason))
+				f.leadsOut(t, name, c.direction, wordIn(got.reason, "--other-copy "))
 				if !f.has(c.rotated, c.kind, "new") || f.has(c.rotated.Other(), c.kind, "new") {
 					t.Errorf("%s, %s: the two contents are not there any more", mode, name)
 				}
@@ -146,9 +139,9 @@ func TestTheWordForAnObjectHoldsForThatStateAlone(t *testing.T) {
 		held, _ := w.process().run(t.Context(), plans.Abort, nil)
 		w.rotate(plans.Destination, "Secret", "newer")
 		r := w.process()
-		r.word = plans.Assurance{OtherCopies: []string{copyWord(held.reason)}}
+		r.word = plans.Assurance{OtherCopies: []string{wordIn(held.reason, "--other-copy ")}}
 		got, err := r.run(t.Context(), plans.Abort, nil)
-		if got.kind != engine.Waiting || err != nil || copyWord(got.reason) == copyWord(held.reason) || w.up(plans.Destination) != 3 {
+		if got.kind != engine.Waiting || err != nil || wordIn(got.reason, "--other-copy ") == wordIn(held.reason, "--other-copy ") || w.up(plans.Destination) != 3 {
 			t.Errorf("%s: %s (%v)", mode, got, err)
 		}
 		unbroken(t, w)
@@ -218,7 +211,7 @@ func (w *world) rotatedAt(t *testing.T, direction plans.Direction, write int, si
 	}
 	got, err := r.run(t.Context(), direction, nil)
 	w.rest()
-	waits := got.kind == engine.Waiting && copyWord(got.reason) != ""
+	waits := got.kind == engine.Waiting && wordIn(got.reason, "--other-copy ") != ""
 	if err != nil || !waits && got.kind != engine.Finished {
 		t.Errorf("%s: %s (%v)", name, got, err)
 	}
@@ -226,7 +219,7 @@ func (w *world) rotatedAt(t *testing.T, direction plans.Direction, write int, si
 		t.Errorf("%s: %d ordinals have left since", name, left)
 	}
 	if waits {
-		w.leadsOut(t, name, direction, copyWord(got.reason))
+		w.leadsOut(t, name, direction, wordIn(got.reason, "--other-copy "))
 	}
 	if done && !w.has(side, "Secret", "new") {
 		t.Errorf("%s: what was rotated exists nowhere any more", name)

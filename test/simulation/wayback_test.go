@@ -203,7 +203,7 @@ func TestNoOrdinalStartsWithAnotherTemplateUnasked(t *testing.T) {
 				// Either way leads out.
 				f := w.fork(seed)
 				r := f.process()
-				word := wordIn(got.reason)
+				word := wordIn(got.reason, "--other-template ")
 				r.word = plans.Assurance{OtherTemplate: word}
 				if got, err := r.run(t.Context(), c.direction, nil); err != nil || !f.journal.Ended() && f.journal.Outcome != plans.Moved {
 					t.Errorf("%s, %s: with the word %s: %s (%v)", mode, name, word, got, err)
@@ -243,9 +243,9 @@ func saysHowToGoOn(t *testing.T, name, reason string) {
 	}
 }
 
-// wordIn returns the word for two templates that a reason has.
-func wordIn(reason string) string {
-	_, word, _ := strings.Cut(reason, "--other-template ")
+// wordIn returns the word that a reason has for a flag.
+func wordIn(reason, flag string) string {
+	_, word, _ := strings.Cut(reason, flag)
 	word, _, _ = strings.Cut(word, ")")
 	return word
 }
@@ -258,7 +258,7 @@ func TestTheWordForATemplateHoldsForThatAlone(t *testing.T) {
 	w.rest()
 	w.upgrade(plans.Destination, "db:2")
 	held, _ := w.process().run(t.Context(), plans.Abort, nil)
-	word := wordIn(held.reason)
+	word := wordIn(held.reason, "--other-template ")
 	w.upgrade(plans.Destination, "db:3")
 	r := w.process()
 	r.word = plans.Assurance{OtherTemplate: word}
