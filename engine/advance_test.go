@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -619,9 +620,10 @@ func TestARefusalBlocksThePlanWhenItCannotPassAnyMore(t *testing.T) {
 // A login that is not accepted any more is told in the journal after the first refusal, and forgotten when it is accepted.
 func TestALoginThatIsNotAcceptedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expired, asked := true, 0
+		var accepted atomic.Bool
+		asked := 0
 		e, _ := scripted(t, plans.Relax, func(context.Context, plans.StepContext) (plans.Observation, error) {
-			if asked++; expired {
+			if asked++; !accepted.Load() {
 				return plans.Observation{}, apierrors.NewUnauthorized("the login of context west is not accepted")
 			}
 			return plans.Stop(reasons.OrdinalsChanged, "it was accepted"), nil
@@ -634,7 +636,7 @@ func TestALoginThatIsNotAcceptedIsTold(t *testing.T) {
 				t.Errorf("%s: %q", id, why)
 			}
 			<-time.After(time.Hour) // it is in flight, or credentials are renewed
-			expired = false
+			accepted.Store(true)
 		}()
 		last, err := e.Run(t.Context(), Options{Wake: clusters.NewChangeSignal(), StepTimeout: 10 * time.Minute, Renewed: true, Report: func(Progress, error) {}})
 		if err != nil || last.ID != reasons.OrdinalsChanged || asked < 100 || stored(t, e).Waiting != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,7 +222,7 @@ func TestADrainThatGoesFirstIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, relax := atWork(t, 1, map[string]string{"shop/web-0": "b", "shop/web-1": "a", "mall/web-2": "a"})
 		atRest(t, e, relax)
-		shown := 0
+		var shown atomic.Int32
 		r := &run{Engine: e, deadline: time.NewTimer(time.Hour), Options: Options{Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}}}
 		go func() {
 			<-time.After(drainIdleTimeout / 2)
@@ -229,12 +230,12 @@ func TestADrainThatGoesFirstIsTold(t *testing.T) {
 				if id, why := stored(t, e).Shown(holder); id != want || (why != "") != (want != "") {
 					t.Errorf("while it waits, with the process %q: %s, %q", holder, id, why)
 				}
-				shown++
+				shown.Add(1)
 			}
 		}()
 		r.yield(t.Context(), relax)
-		if shown != 2 || e.telling {
-			t.Errorf("looked at %d times; it still tells: %t", shown, e.telling)
+		if shown.Load() != 2 || e.telling {
+			t.Errorf("looked at %d times; it still tells: %t", shown.Load(), e.telling)
 		}
 		if e.journal == nil {
 			if err := e.recall(t.Context()); err != nil {

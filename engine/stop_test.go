@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,9 +59,9 @@ func TestARunThatIsToEndFinishesTheWaveInFlight(t *testing.T) {
 		"before the budgets are opened":       {plans.Relax, false, "web-1 Tighten"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			comes := false
+			var comes atomic.Bool
 			e, step := scripted(t, plans.Freeze, func(context.Context, plans.StepContext) (plans.Observation, error) {
-				if !comes {
+				if !comes.Load() {
 					return plans.Wait(reasons.PodNotReady, "waits"), nil
 				}
 				return plans.Done(), nil
@@ -94,7 +95,7 @@ func TestARunThatIsToEndFinishesTheWaveInFlight(t *testing.T) {
 			if !flies {
 				t.Errorf("%s: it goes on, and nothing is in flight", name)
 			}
-			comes = true
+			comes.Store(true)
 			ended(t, name, e, <-over, c.before)
 			close(stop)
 		})
