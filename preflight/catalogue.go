@@ -78,6 +78,11 @@ func accessChecks() []row {
 			about:  "the API servers are spoken to over TLS, and prove who they are",
 			remedy: "put the cluster's certificate authority into the kubeconfig",
 		},
+		{
+			name: "one-cluster", worst: check.Fail, wave: standing, back: everyWave, run: access.OneCluster,
+			about:  "two contexts of what counts as one cluster, by the UID of its namespace kube-system, reach one cluster",
+			remedy: "name contexts of one cluster, or move to one that was not made from a backup of the other one's etcd",
+		},
 	})
 }
 

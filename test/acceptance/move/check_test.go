@@ -50,7 +50,7 @@ func TestCheckListsWhatEveryCheckFinds(t *testing.T) {
 	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		before := s.versions()
-		all := run(t, s.checkArgs()...).expect(t, done, "PASS  permissions", "PASS  api-version", "PASS  nodes-fit", "PASS  argocd",
+		all := run(t, s.checkArgs()...).expect(t, done, "PASS  permissions", "PASS  one-cluster", "PASS  api-version", "PASS  nodes-fit", "PASS  argocd",
 			"WARN  ready-for-a-while", "0 failed", "\nWARN ready-for-a-while: StatefulSet "+s.source.namespace+"/web in east\n  expected every pod Ready for 5 minutes\n")
 		if len(all.complaints()) > 0 || strings.Contains(all.stdout, "FAIL") {
 			t.Errorf("nothing fails, but:\n%s%s", all.stdout, all.stderr)
