@@ -22,7 +22,8 @@ const (
 func grown() map[string]size {
 	return map[string]size{
 		"cmd/stsmigrate": {33, 3300}, // one file per command
-		"engine":         {29, 3800},
+		"engine":         {30, 3950},
+		"orchestrator":   {17, 3100},
 		"plans":          {27, 3400},
 		"storage":        {27, 3400},
 	}

@@ -9,6 +9,6 @@ import (
 // that carries the plan out, or "". work reports whether an orchestrator has anything to do for the plan, and
 // command returns the command line of a verb.
 func Advice(p *plans.Plan, j *journal.Journal, holder string, work bool, command func(verb string) string) string {
-	next, _ := (&View{Holder: holder}).next(p, j, work, command)
+	next, _ := (&View{Holder: holder}).nextOf(p, j, work, command)
 	return next
 }

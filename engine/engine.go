@@ -39,6 +39,8 @@ const (
 	Paused Kind = "Paused"
 	// Blocked means that the plan is blocked: the user must act. The reason states why.
 	Blocked Kind = "Blocked"
+	// Continued means that the plan was blocked only because a wait was too long, and goes on: that has ended.
+	Continued Kind = "Continued"
 	// Finished means that the leg has ended.
 	Finished Kind = "Finished"
 	// Stopped means that this process was to end, and no ordinal is in flight.
@@ -505,7 +507,8 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 			return e.block(ctx, last, reasons.OrdinalsChanged, why)
 		}
 	}
-	e.journal.Outcome, e.journal.Blocked = outcome, ""
+	e.journal.Outcome = outcome
+	e.journal.Unblock()
 	e.record(journal.LegEnded, "", string(outcome))
 	if e.Now != nil && e.journal.Ended() {
 		e.journal.EndedAt = &metav1.Time{Time: e.Now()}

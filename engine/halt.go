@@ -69,9 +69,12 @@ func (e *Engine) away(ctx context.Context, step plans.Step) (bool, error) {
 
 // pause ends the run before a step. It records the finished steps, since no next intent will carry them.
 func (e *Engine) pause(ctx context.Context, step plans.Step) (Progress, error) {
-	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting {
+	if j := e.journal; j.Done > e.recorded || !j.Paused || !j.Resting || j.LooksOn() {
 		if !j.Resting {
 			e.record(journal.PlanPaused, "", "before "+e.StepOf(step))
+		}
+		if j.LooksOn() { // the user decides when it goes on
+			j.Unblock()
 		}
 		j.Paused, j.PauseAt, j.Resting = true, 0, true
 		if err := e.save(ctx); err != nil {

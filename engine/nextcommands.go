@@ -18,6 +18,15 @@ func typed(command func(verb string) string, verb, why string) NextCommand {
 	return NextCommand{strings.Trim(command(verb), "`"), why}
 }
 
+// nextOf returns what comes next, as next does. A blocked plan that continues by itself need not be told to.
+func (v *View) nextOf(p *plans.Plan, j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
+	if !work || !j.LooksOn() {
+		return v.next(p, j, work, command)
+	}
+	words, commands := v.next(p, j, false, command)
+	return "it continues by itself when what it waits for has ended; otherwise: " + words, commands
+}
+
 // next returns what comes next in words, or states which process continues without a command, and the commands. work
 // reports that there is something to do.
 func (v *View) next(p *plans.Plan, j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {

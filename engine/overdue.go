@@ -88,7 +88,7 @@ func (r *run) turnover(news clusters.Changes) bool {
 }
 
 // late handles a wait that has lasted too long. With nothing in flight, it opens the budgets and
-// blocks the plan. A wave in flight is reported, and looked at for as long as it takes: its pod may
+// blocks the plan. An orchestrator looks on (lookon.go). A wave in flight is reported, and looked at for as long as it takes: its pod may
 // come up before any user acts.
 func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	if err := r.recall(ctx); err != nil {
@@ -99,6 +99,9 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	}
 	if !inFlight(r.journal, p.Step) {
 		r.ease(ctx)
+		if r.LookOn {
+			return r.hold(ctx, p)
+		}
 		return r.Block(ctx, p.Step, p.ID, fmt.Sprintf("%s (waited %s, --step-timeout; `resume` waits again, `abort` rolls back)", p.Reason, r.timeout()))
 	}
 	told, err := r.overdue(ctx, p, r.timeout())

@@ -32,6 +32,9 @@ type Options struct {
 	// gates, which have their own timeouts, nor to waves that wait for a Permit. The clock of a step starts
 	// again with every process.
 	StepTimeout time.Duration
+	// LookOn has a plan continue by itself that was blocked only because a wait with nothing in flight was too long. The run
+	// does not end there, and looks whether that has ended.
+	LookOn bool
 	// Renewed reports that credentials are renewed during the run: an API server that does not know them is
 	// asked again without limit.
 	Renewed bool
@@ -72,10 +75,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			continue // Stop may be closed too
 		default:
 		}
-		p, err := e.Advance(e.hurry(ctx))
-		if err == nil {
-			p, err = r.next(ctx, p)
-		}
+		p, err := r.pass(ctx)
 		if err != nil {
 			p, err = r.failed(ctx, p, err)
 		}
@@ -91,6 +91,18 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 			return p, ErrStopped
 		}
 	}
+}
+
+// pass makes one pass, or, of a plan that is blocked only because a wait was too long, looks whether that has ended.
+func (r *run) pass(ctx context.Context) (Progress, error) {
+	if p, on, err := r.looksOn(ctx); on || err != nil {
+		return p, err
+	}
+	p, err := r.Advance(r.hurry(ctx))
+	if err == nil {
+		p, err = r.next(ctx, p)
+	}
+	return p, err
 }
 
 // next handles the result of one pass.
@@ -143,6 +155,7 @@ type run struct {
 	backoff *wait.Backoff
 	sent    sent
 	lull    lull
+	lets    lets
 }
 
 func (r *run) report(p Progress) {

@@ -87,6 +87,8 @@ type View struct {
 	Ordinals []OrdinalView         `json:"ordinals"` // Ordinals has each ordinal that the plan moves, the highest first.
 	// work reports that a process continues the plan, or should.
 	work bool
+	// looksOn reports that the plan is blocked, and continues by itself when what it waits for has ended.
+	looksOn bool
 }
 
 // Rests reports whether the plan stays as it is until a user acts: it has an outcome, is paused or blocked, and no
@@ -98,6 +100,9 @@ func (v *View) Rests() bool {
 	}
 	return false
 }
+
+// LooksOn reports whether the plan is blocked and a process looks whether what it waits for has ended: then it goes on.
+func (v *View) LooksOn() bool { return v.looksOn }
 
 // Active reports whether a process continues the plan now.
 func (v *View) Active() bool { return v.Holder != "" && v.work }
@@ -258,12 +263,17 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Reques
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
-	v.work = asked.Work
-	v.Next, v.Commands = v.next(p, j, asked.Work, command)
+	v.work, v.looksOn = asked.Work, looksOn(j, asked)
+	v.Next, v.Commands = v.nextOf(p, j, asked.Work, command)
 	if asked.RemoveNames {
 		v.Commands = nil
 		v.Next = "the orchestrator removes its names"
 	}
+}
+
+// looksOn reports whether a blocked plan continues by itself, and no request changes that.
+func looksOn(j *journal.Journal, asked requests.Requested) bool {
+	return asked.Work && asked.Observed == nil && j.LooksOn()
 }
 
 // ordinals fills in one row per ordinal, highest first, and counts the ordinals that are

@@ -48,6 +48,14 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 			r.orchestrator.Events.Event(r.orchestrator.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
 		return
+	case p.Kind == engine.Blocked: // and the run looks on
+		r.looksOn.Store(true)
+		l.Info("blocked, and looks on", "step", step, "reason", p.Reason, "id", p.ID)
+		r.tell(corev1.EventTypeWarning, "Blocked", reasons.Tagged(p.ID, p.Reason))
+	case p.Kind == engine.Continued:
+		r.looksOn.Store(false)
+		l.Info("goes on", "step", step, "reason", p.Reason)
+		r.tell(corev1.EventTypeNormal, "Continued", p.Reason)
 	case p.Kind == engine.Wrote:
 		l.Info("wrote", "step", step, "what", p.Reason)
 	case p.Overdue:

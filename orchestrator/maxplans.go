@@ -37,13 +37,13 @@ type urgency int
 const (
 	inFlight urgency = iota // ordinals are on neither side
 	begun
-	kept // only names and drains: without a run, a restarting pod has no name
+	kept // only names and drains, or a look at what blocks it: without a run, a restarting pod has no name
 	unbegun
 )
 
 func urgencyOf(p *plans.Plan, j *journal.Journal, what action) urgency {
 	switch {
-	case what == keep:
+	case what == keep, j.LooksOn():
 		return kept
 	case j.Down(p):
 		return inFlight
@@ -84,7 +84,7 @@ func (h *Orchestrator) hasRoom(name string, u urgency) bool {
 	return false
 }
 
-// makeRoom ends runs that only keep names: one for each waiting plan with ordinals on neither side. The
+// makeRoom ends runs that only keep names, or look on over a blocked plan: one for each waiting plan with ordinals on neither side. The
 // caller holds the lock.
 func (h *Orchestrator) makeRoom() {
 	wanted := 0
@@ -99,7 +99,7 @@ func (h *Orchestrator) makeRoom() {
 		}
 	}
 	for _, r := range h.runs {
-		if wanted > 0 && r.what == keep && !r.displaced {
+		if wanted > 0 && (r.what == keep || r.looksOn.Load()) && !r.displaced {
 			r.displaced = true
 			r.end()
 			wanted--

@@ -40,8 +40,10 @@ type run struct {
 	fresh bool
 	// displaced reports that the run was ended to make room for a more urgent plan.
 	displaced bool
-	stop      chan struct{}
-	once      sync.Once
+	// looksOn reports that the plan is blocked, and continues by itself when what it waits for has ended.
+	looksOn atomic.Bool
+	stop    chan struct{}
+	once    sync.Once
 	// asked has a value when another writer has requested a pause in the journal.
 	asked chan struct{}
 	// broken is a panic in one of the run's other goroutines.
@@ -90,6 +92,7 @@ func fresh(j *journal.Journal, command plans.Command) bool {
 // begin starts a run. The caller holds the lock.
 func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, command plans.Command) {
 	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r.looksOn.Store(j.LooksOn())
 	h.runs[p.Name] = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {

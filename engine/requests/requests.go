@@ -165,7 +165,10 @@ func Accept(p *plans.Plan, j *journal.Journal, w plans.Command) error {
 	if err := j.Assure(p, w.Assurance); err != nil {
 		return err
 	}
-	j.Blocked, j.Waiting = "", "" // the looks find again what still applies
+	j.Waiting = ""
+	if w.Observed != nil || !j.LooksOn() { // another process looks on unless the user asks for something
+		j.Unblock()
+	}
 	if w.Observed != nil {
 		if j.Outcome == plans.Split || w.Limits != (plans.Limits{}) {
 			if err := j.Limit(p, w.Limits); err != nil {

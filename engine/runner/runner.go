@@ -119,7 +119,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 		go stopWith(background, lease, keeper)
 	}
 	p, err = e.Run(ctx, engine.Options{
-		Wake: wake, Finish: c.Finish, Stop: c.halts(background, lease), Asked: c.Asked, StepTimeout: c.StepTimeout, Renewed: c.Renewed,
+		Wake: wake, Finish: c.Finish, Stop: c.halts(background, lease), Asked: c.Asked, StepTimeout: c.StepTimeout, LookOn: c.Orchestrated, Renewed: c.Renewed,
 		Report: func(p engine.Progress, err error) { c.Report(e, p, err) },
 	})
 	if errors.Is(err, engine.ErrStopped) && p.Kind != engine.Stopped {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -64,6 +65,9 @@ type Journal struct {
 	// Blocked is the reason why the plan is blocked and needs the user. The next process that finds the
 	// reason gone clears it.
 	Blocked string `json:"blocked,omitempty"`
+	// Awaits is what a plan waits for that is blocked only because it has waited for that too long: the orchestrator looks on,
+	// and the plan continues by itself when that has ended. It means nothing without blocked.
+	Awaits string `json:"awaits,omitempty"`
 	// BlockedID is the ID of the reason in blocked, for `stsmigrate explain`. It means nothing without that.
 	BlockedID reasons.ID `json:"blockedID,omitempty"`
 	// WaitingID is the ID of the reason in waiting. It means nothing without that.
@@ -99,8 +103,15 @@ type Journal struct {
 
 // Block blocks the plan until the user acts. why is the reason that the user is shown.
 func (j *Journal) Block(id reasons.ID, why string) {
-	j.BlockedID, j.Blocked, j.Waiting, j.Overdue = id, why, "", ""
+	j.BlockedID, j.Blocked, j.Awaits, j.Waiting, j.Overdue = id, why, "", "", ""
 }
+
+// Unblock lets the plan go on. The looks find again what still applies.
+func (j *Journal) Unblock() { j.Blocked, j.Awaits = "", "" }
+
+// LooksOn reports whether the plan is blocked only because a wait with nothing in flight was too long, and continues by itself
+// when that has ended, as long as a process looks on. A release that does not know of this may have blocked the plan since.
+func (j *Journal) LooksOn() bool { return j.Awaits != "" && strings.HasPrefix(j.Blocked, j.Awaits) }
 
 // Why returns the reason why the plan is blocked, or else why it waits, with its ID.
 func (j *Journal) Why() (reasons.ID, string) {
@@ -130,8 +141,10 @@ func (j *Journal) Shown(holder string) (reasons.ID, string) {
 func (j *Journal) Tell(id reasons.ID, why string) { j.WaitingID, j.Waiting = id, why }
 
 // Idle reports whether nothing continues by itself: the plan has ended, is paused at a point where it
-// can be, or is blocked.
-func (j *Journal) Idle(p *plans.Plan) bool { return j.Outcome != "" || j.Blocked != "" || j.AtRest(p) }
+// can be, or is blocked until the user acts.
+func (j *Journal) Idle(p *plans.Plan) bool {
+	return j.Outcome != "" || j.Blocked != "" && !j.LooksOn() || j.AtRest(p)
+}
 
 // AtRest reports whether the plan is paused, not only requested to pause. A wave that has begun may have left
 // the budgets tight, and a wave that was reversed may be on neither side: only a look can show that.
@@ -207,7 +220,8 @@ func (j *Journal) Begin(p *plans.Plan, s plans.Step, u plans.Undo) {
 		j.Flight = u.Flight
 	}
 	j.Saved.Keep(u.Saved)
-	j.Blocked, j.Resting = "", false
+	j.Resting = false
+	j.Unblock()
 }
 
 // Recorded reports whether the journal holds every old value of u. A later write of a step may destroy more

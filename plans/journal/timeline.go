@@ -42,6 +42,8 @@ const (
 	Requested EventKind = "Requested"
 	// PlanBlocked means that the plan was blocked, for the reason that the event says.
 	PlanBlocked EventKind = "Blocked"
+	// PlanContinued means that a blocked plan continued by itself, since what it waited for has ended.
+	PlanContinued EventKind = "Continued"
 	// PlanPaused means that a pause has taken effect.
 	PlanPaused EventKind = "Paused"
 	// RunStopped means that the process was told to end, and where it did.
@@ -54,7 +56,7 @@ const (
 type Event struct {
 	// At is when it happened, to the second.
 	At metav1.Time `json:"at"`
-	// Kind is Requested, Blocked, Paused, Stopped or Ended.
+	// Kind is Requested, Blocked, Continued, Paused, Stopped or Ended.
 	Kind EventKind `json:"kind"`
 	// ID is that of the reason, with Blocked.
 	ID reasons.ID `json:"id,omitempty"`

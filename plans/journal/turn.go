@@ -35,7 +35,8 @@ func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
 		before.Seq, j.Flight = max(j.Begun, 1), &before
 	}
 	j.Leg, j.Done = next, j.Begun
-	j.Outcome, j.Blocked, j.Paused, j.PauseAt, j.Resting = "", "", false, 0, false
+	j.Outcome, j.Paused, j.PauseAt, j.Resting = "", false, 0, false
+	j.Unblock()
 	j.Passed, j.SkipGates, j.Overdue, j.Assurances.Ignored = nil, 0, "", nil
 	j.KeepNames = j.KeepNames && c == plans.Finalize // only an ended plan has names to keep
 }

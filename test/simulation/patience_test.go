@@ -33,15 +33,21 @@ type ended struct {
 	err error
 }
 
-// carried runs a process by the clock of the test.
+// carried runs a process by the clock of the test, as a command does.
 func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
+	t.Helper()
+	return carriedAs(t, w, r, e, false)
+}
+
+// carriedAs runs a process by the clock of the test. One that looks on does so for others, as an orchestrator.
+func carriedAs(t *testing.T, w *world, r *process, e *engine.Engine, looksOn bool) *running {
 	t.Helper()
 	p := &running{w: w, e: e, wake: clusters.NewChangeSignal(), stop: make(chan struct{}), over: make(chan ended, 1)}
 	r.away = func(*store) bool { return p.down.Load() }
 	e.Now = time.Now
 	go func() {
 		last, err := e.Run(t.Context(), engine.Options{
-			Wake: p.wake, Stop: p.stop, StepTimeout: stepTimeout,
+			Wake: p.wake, Stop: p.stop, StepTimeout: stepTimeout, LookOn: looksOn,
 			Report: func(now engine.Progress, err error) {
 				if err != nil {
 					p.errs++

@@ -123,7 +123,7 @@ func (s *stage) run(direction plans.Direction, args map[string]string) []string 
 			lines.say(p.Step, "BLOCKED: "+p.Reason)
 		case engine.Advanced:
 			lines.say(p.Step, "done")
-		case engine.Paused, engine.Stopped, engine.Finished:
+		case engine.Paused, engine.Stopped, engine.Finished, engine.Continued:
 		}
 		if r.dead {
 			lines.say(p.Step, "CRASH")

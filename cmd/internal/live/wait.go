@@ -54,8 +54,10 @@ const (
 func Judge(want []string, v *engine.View) Verdict {
 	rests := slices.Contains([]string{"Blocked", "Paused", string(plans.Split)}, v.State)
 	switch state := plans.Outcome(v.State); {
+	case v.LooksOn() && slices.Contains(want, v.State):
+		return Reached
 	case rests && !v.Rests():
-		return NotYet // a request will change it
+		return NotYet // a request will change it, or it continues by itself
 	case slices.Contains(want, v.State), state == plans.Finalized && slices.Contains(want, string(plans.Moved)):
 		return Reached
 	case rests:
