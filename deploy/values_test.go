@@ -81,12 +81,48 @@ func TestTheAccountCanHaveAnotherName(t *testing.T) {
 			t.Errorf("%s is for %v", kind, subjects)
 		}
 	}
-	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-protected-volumes"} {
+	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-protected-volumes", "stsmigrate-marked-sets", "stsmigrate-scaled-statefulsets", "stsmigrate-scaled-statefulsetslices"} {
 		raw, err := find(t, all, "ValidatingAdmissionPolicy", name).MarshalJSON()
 		for _, account := range []string{`\"system:serviceaccount:stsmigrate:mover\"`, `\"system:serviceaccount:other:orchestrator\"`} {
 			if err != nil || !strings.Contains(string(raw), account) {
 				t.Errorf("policy %s does not name %s", name, account)
 			}
+		}
+	}
+}
+
+// API servers look for the kind of the parameters of a policy every second while it is missing, and log that. So only a
+// cluster with slices has the policy of their scale.
+func TestTheScaleOfSlicesIsGuardedWhereThereAreSlices(t *testing.T) {
+	for _, c := range []struct {
+		components, more []string
+		want             bool
+	}{
+		{[]string{"policies"}, nil, false},
+		{[]string{"policies"}, []string{"policies.slices=true"}, true},
+		{[]string{"policies", "slicecontroller"}, nil, true},
+		{[]string{"policies", "slicecontroller"}, []string{"slicecontroller.namespaces={shop}"}, true},
+		{[]string{"policies", "slicecontroller"}, []string{"slicecontroller.manage=apps/v1"}, false},
+		{[]string{"slicecontroller"}, []string{"policies.slices=true"}, false},
+	} {
+		values, err := Values(c.components...)
+		for _, v := range c.more {
+			if err == nil {
+				err = strvals.ParseInto(v, values)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := Render("stsmigrate", "", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := slices.ContainsFunc(decode(t, out), func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "ValidatingAdmissionPolicy" && o.GetName() == "stsmigrate-scaled-statefulsetslices"
+		})
+		if have != c.want {
+			t.Errorf("%v %v: the policy is there: %t", c.components, c.more, have)
 		}
 	}
 }

@@ -40,7 +40,7 @@ makes. The components, and where they belong:
   account          the orchestrator's account; in every other cluster that it works in
   slicecontroller  reconciles StatefulSetSlices; where there are such sets
   webhook          with the slice controller: refuses slices whose pods cannot be created (needs cert-manager)
-  policies         protect volumes from the mistakes of all users while they are moved; for every cluster
+  policies         protect volumes and sets from the mistakes of all users during moves; for every cluster
   monitoring       ServiceMonitors, alert rules and dashboards of the others that are named; where
                    Prometheus Operator runs
 

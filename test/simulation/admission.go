@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,13 +26,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/deploy"
 )
 
-// account is the account of the engines of this world.
+// account is the account of the engines of this world, unless a process has a user of its own.
 const account = "system:serviceaccount:stsmigrate:orchestrator"
 
-// shipped returns the policies that deploy/ installs. Every write of an engine to a volume must pass them:
-// whatever a process does after whatever crash, the policies must let it continue.
+// shipped returns the policies that deploy/ installs in a cluster that has slices too. Every write of an engine to a
+// volume or a set must pass them: whatever a process does after whatever crash, the policies must let it continue.
 var shipped = sync.OnceValue(func() []policy {
-	values, err := deploy.Values("policies")
+	values, err := deploy.Values("policies", "slicecontroller")
 	must(err)
 	printed, err := deploy.Render("stsmigrate", "", values)
 	must(err)
@@ -56,8 +55,9 @@ var shipped = sync.OnceValue(func() []policy {
 
 // policy is a ValidatingAdmissionPolicy with its expressions compiled.
 type policy struct {
-	name       string
-	operations []admissionv1.OperationType
+	name string
+	// operations are those that it judges, by resource or resource/subresource.
+	operations map[string][]admissionv1.OperationType
 	// labels are the keys that an object must have for the policy to apply to it.
 	labels     []string
 	conditions []cel.Program
@@ -80,10 +80,10 @@ func compiled(env *cel.Env, p *admissionv1.ValidatingAdmissionPolicy) policy {
 		must(err)
 		return out
 	}
-	out := policy{name: p.Name}
+	out := policy{name: p.Name, operations: map[string][]admissionv1.OperationType{}}
 	for _, r := range p.Spec.MatchConstraints.ResourceRules {
-		if slices.Contains(r.Resources, "persistentvolumes") {
-			out.operations = append(out.operations, r.Operations...)
+		for _, of := range r.Resources {
+			out.operations[of] = append(out.operations[of], r.Operations...)
 		}
 	}
 	if labeled := p.Spec.MatchConstraints.ObjectSelector; labeled != nil {
@@ -118,33 +118,51 @@ func (c *conn) Authorize(_ context.Context, a authorizer.Attributes) (authorizer
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// admit returns an error if a policy refuses an operation on a volume. Policies apply to the orchestrator
-// alone: the tests let other writers do anything.
+// admit returns an error if a policy refuses an operation on a volume or a set. Policies apply to those who carry plans
+// out alone: the tests let other writers do anything.
 func admit(ctx context.Context, operation admissionv1.OperationType, before, after client.Object) error {
 	c, asked := ctx.Value(connKey{}).(*conn)
 	one := cmp.Or(after, before)
-	if _, ok := one.(*corev1.PersistentVolume); !ok || !asked {
+	of := map[string]string{"PersistentVolume": "persistentvolumes", "StatefulSet": "statefulsets"}[kindOf(one)]
+	if of == "" || !asked {
 		return nil
 	}
-	variables := map[string]any{}
-	input := map[string]any{
-		"object": document(after), "oldObject": document(before), "variables": variables,
-		"request": map[string]any{"operation": string(operation), "name": one.GetName(), "userInfo": map[string]any{"username": account}},
-		"params":  document(c.r.w.agreed[c.name]), "authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: account}, c),
+	who := cmp.Or(c.r.user, account)
+	input := asks(who, operation, one, document(before), document(after))
+	input["params"], input["authorizer"] = document(c.r.w.agreed[c.name]), library.NewAuthorizerVal(&user.DefaultInfo{Name: who}, c)
+	why := refusal(of, operation, one, input)
+	if why == "" {
+		return nil
 	}
-	for _, p := range shipped() {
-		if why := p.refuses(operation, one, input, variables); why != "" {
-			refused := apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), fmt.Errorf("ValidatingAdmissionPolicy %s: %s", p.name, why))
-			refused.ErrStatus.Reason, refused.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity // where a policy names no reason
-			return refused
-		}
-	}
-	return nil
+	refused := apierrors.NewForbidden(resource(keyOf(one)), one.GetName(), errors.New("ValidatingAdmissionPolicy "+why))
+	refused.ErrStatus.Reason, refused.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity // where a policy names no reason
+	return refused
 }
 
-// refuses returns the reason why the policy refuses the operation, or "". It replaces variables by the
+// asks returns what the expressions of a policy see of a request of a user.
+func asks(who string, operation admissionv1.OperationType, about client.Object, before, after any) map[string]any {
+	return map[string]any{
+		"object": after, "oldObject": before, "variables": map[string]any{},
+		"request": map[string]any{
+			"operation": string(operation), "name": about.GetName(), "kind": map[string]any{"kind": keyOf(about).kind},
+			"userInfo": map[string]any{"username": who},
+		},
+	}
+}
+
+// refusal returns the name of the first policy that refuses a request, and its reason, or "".
+func refusal(of string, operation admissionv1.OperationType, about client.Object, input map[string]any) string {
+	for _, p := range shipped() {
+		if why := p.refuses(of, operation, about, input); why != "" {
+			return p.name + ": " + why
+		}
+	}
+	return ""
+}
+
+// refuses returns the reason why the policy refuses the operation, or "". It replaces the variables of the input by the
 // policy's own.
-func (p policy) refuses(operation admissionv1.OperationType, about client.Object, input, variables map[string]any) string {
+func (p policy) refuses(of string, operation admissionv1.OperationType, about client.Object, input map[string]any) string {
 	eval := func(x cel.Program) any {
 		out, _, err := x.Eval(input)
 		must(err)
@@ -152,10 +170,11 @@ func (p policy) refuses(operation admissionv1.OperationType, about client.Object
 	}
 	fails := func(x cel.Program) bool { return eval(x) != true }
 	unlabeled := slices.ContainsFunc(p.labels, func(key string) bool { _, has := about.GetLabels()[key]; return !has })
-	if unlabeled || !slices.Contains(p.operations, operation) || slices.ContainsFunc(p.conditions, fails) {
+	if unlabeled || !slices.Contains(p.operations[of], operation) || slices.ContainsFunc(p.conditions, fails) {
 		return ""
 	}
-	clear(variables)
+	variables := map[string]any{}
+	input["variables"] = variables
 	for _, v := range p.variables {
 		variables[v.name] = eval(v.value)
 	}

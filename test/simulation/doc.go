@@ -6,8 +6,8 @@
 // whichever process made it, and S15 at the end. A run is the same again for the same seed. The world models
 // the fields that the migration depends on and does not claim to be Kubernetes: what the API server itself
 // decides is tested against a real one in test/internal/cluster. The installed admission policies, however, are
-// evaluated for every volume, and the sets are moved by slicecontroller/core, which test/controller holds against the
-// built-in controller.
+// evaluated for every volume and every set, and the sets are moved by slicecontroller/core, which test/controller holds
+// against the built-in controller.
 //
 // The other controllers are models. test/models plays the same scripts on them and on a real control plane, and compares
 // what there is after every step. The simulation relies on these behaviours of them:

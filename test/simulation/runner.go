@@ -57,6 +57,8 @@ type process struct {
 	turns bool
 	// word is what the user vouches for with the command of this process.
 	word plans.Assurance
+	// user, if set, is who runs this process.
+	user string
 	// clock, if set, is the clock of this process.
 	clock func() time.Time
 	// pause lets other processes act before a call proceeds; false ends the process.

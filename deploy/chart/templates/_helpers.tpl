@@ -89,3 +89,8 @@ spec:
 {{- define "stsmigrate.account" -}}
 {kind: ServiceAccount, name: {{ .name }}, namespace: {{ .root.Release.Namespace }}}
 {{- end }}
+
+{{/* Whether a request comes from a user who carries no plans out. */}}
+{{- define "stsmigrate.others" -}}
+!(request.userInfo.username in {{ toJson .users }}{{ with .groups }} || has(request.userInfo.groups) && request.userInfo.groups.exists(g, g in {{ toJson . }}){{ end }})
+{{- end }}
