@@ -21,7 +21,7 @@ func (e *Engine) void() {
 
 // prepares reports whether a step prepares the departure of a wave.
 func prepares(step plans.Step) bool {
-	return step.Op == plans.Tighten || step.Op == plans.Quiesce
+	return step.Op.Stays()
 }
 
 // asksBeforeWaves reports whether the checks or the application are asked before each wave.
@@ -31,7 +31,7 @@ func (e *Engine) asksBeforeWaves() bool { return e.CheckWave != nil || len(e.pla
 // returns the progress of that, and whether there is any. The plan goes back to the step that asks, unless the departure is
 // recorded: the write of that intent may arrive late, and the budgets must not be opened then.
 func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
-	leaves := step.Op == plans.Shrink && observed.Standing == plans.Before
+	leaves := step.Op.Leaves() && observed.Standing == plans.Before
 	if !leaves && !prepares(step) || !e.asksBeforeWaves() {
 		return Progress{}, false, nil
 	}
@@ -42,12 +42,12 @@ func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Obser
 	if gone != "" {
 		e.void()
 	}
-	if gone != "" && step.Op != plans.Tighten {
+	if gone != "" && !step.Op.Tightens() {
 		why := gone + " meanwhile: what was answered before that does not count, and is asked again"
 		return Progress{Kind: Waiting, Step: step, ID: reasons.OrdinalDown, Reason: why, Again: time.Millisecond}, true, nil
 	}
 	quiesce, _ := e.plan.Step(e.journal.Leg, step.Seq-1)
-	if !leaves || quiesce.Op != plans.Quiesce {
+	if !leaves || quiesce.Op.Gate() != plans.BeforeShrink {
 		return Progress{}, false, nil
 	}
 	began := quiesce.Seq <= e.journal.Begun

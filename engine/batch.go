@@ -18,7 +18,7 @@ const minBatch = 4
 // alike looks at the steps after one of a batch, whose intents are written together, and returns those whose write is
 // due. It ends with the first that has none, which gets a look of its own.
 func (e *Engine) alike(ctx context.Context, step plans.Step) map[int]plans.Observation {
-	if step.Op != plans.Protect {
+	if step.Op.Closes() || step.Op.Batch() == 1 {
 		return nil
 	}
 	out := map[int]plans.Observation{}

@@ -11,7 +11,7 @@ import (
 // unasked reports whether a wave would leave now whose checks this process has not made: an earlier one has recorded that it
 // leaves, perhaps long ago, and has not sent the write.
 func unasked(step plans.Step, began bool, observed plans.Observation) bool {
-	return began && step.Op == plans.Shrink && observed.Standing == plans.Before
+	return began && step.Op.Leaves() && observed.Standing == plans.Before
 }
 
 // barred returns an observation that stops a wave which must not go; otherwise it returns After.

@@ -83,7 +83,7 @@ func (e *Engine) MakeWay(ctx context.Context) (string, error) {
 func (e *Engine) arrived() (plans.Step, bool) {
 	e.journal.Done = max(e.journal.Done, e.passed)
 	s, ok := e.plan.Step(e.journal.Leg, e.journal.Begun)
-	return s, ok && s.Op == plans.Relax && e.journal.Done >= s.Seq-1
+	return s, ok && s.Op.Loosens() && e.journal.Done >= s.Seq-1
 }
 
 // openings looks at the budgets once more, and at what both sides need.
@@ -109,7 +109,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 	case s.Standing == plans.During:
 		return "making way for a drain: " + s.Reason, nil
 	case s.Standing == plans.Before:
-		if j.Touched = nil; step.Op == plans.Relax {
+		if j.Touched = nil; step.Op.Loosens() {
 			j.Done, e.passed = step.Seq-1, 0
 		}
 		if e.recorded > j.Done {
@@ -120,7 +120,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 			return "", err
 		}
 		return "making way for a drain: " + s.Reason, writes.IgnoreAnswers(s.Write(ctx))
-	case step.Op == plans.Relax:
+	case step.Op.Loosens():
 		j.Done, e.passed = max(j.Done, step.Seq), step.Seq
 	}
 	return e.letThrough(step), nil
@@ -191,7 +191,7 @@ func (e *Engine) rests() (plans.Step, bool) {
 		return step, true
 	}
 	step, began, more := e.journal.Next(e.plan)
-	return step, more && began && step.Op == plans.Tighten
+	return step, more && began && step.Op.Tightens()
 }
 
 // yield lets drains progress. Inside a step the budgets may allow nothing, and the time between two steps is
@@ -289,7 +289,7 @@ const minRecheck = 2 * time.Second
 // meanwhile makes way while a wave waits to begin, which may take long. It reports whether the last wave must
 // be looked at once more because of that.
 func (r *run) meanwhile(ctx context.Context) bool {
-	if r.last.Step.Op != plans.Tighten {
+	if !r.last.Step.Op.Tightens() {
 		return false
 	}
 	if _, err := r.MakeWay(ctx); err != nil {

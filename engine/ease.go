@@ -98,10 +98,10 @@ func (e *Engine) tightened() (plans.Step, bool) {
 	switch {
 	case !more || j.Epoch != e.epoch:
 		return step, false
-	case step.Op == plans.Tighten:
+	case step.Op.Tightens():
 		return step, began || step.Seq == e.follow.next || e.turnedTight(step)
-	case step.Op == plans.Quiesce, step.Op == plans.Shrink && !began:
-		for step.Op != plans.Tighten {
+	case step.Op.Stays(), step.Op.Leaves() && !began:
+		for !step.Op.Tightens() {
 			step, _ = e.plan.Step(j.Leg, step.Seq-1)
 		}
 		return step, true

@@ -191,8 +191,10 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	maps.Copy(looks, budgets)
 	looks[plans.Relax] = sets.InTurn(sets.Unpin(p, through), looks[plans.Relax])
 	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
-	for _, op := range []plans.Op{plans.Vacate, plans.Release, plans.Reserve, plans.Claim} {
-		looks[op] = w.Outside(looks[op])
+	for op := range looks {
+		if op.Guarded() {
+			looks[op] = w.Outside(looks[op])
+		}
 	}
 	e = &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
@@ -258,7 +260,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 
 // turn makes the pass of a step whose turn it is.
 func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progress, error) {
-	if step.Op == plans.Shrink {
+	if step.Op.Leaves() {
 		e.Gates.Turn()
 	}
 	if p, sent, err := e.next(ctx, step, began); sent || err != nil {
@@ -364,7 +366,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 	if observed.Undo.Flight != nil {
 		e.note(step, func(j *journal.Journal) { j.Flight = observed.Undo.Flight })
 	}
-	if step.Op == plans.Relax {
+	if step.Op.Loosens() {
 		e.Permit.Release()
 	}
 	e.passed = step.Seq
@@ -375,10 +377,10 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 		return nil
 	}
 	now := e.Now()
-	switch step.Op {
-	case plans.Relax:
+	switch {
+	case step.Op.Loosens():
 		e.note(step, func(j *journal.Journal) { j.Loosened(now) })
-	case plans.Grow:
+	case step.Op.Enters():
 		at := e.since(observed, now)
 		e.note(step, func(j *journal.Journal) {
 			if t := Took(j.Arrive(at, e.arrival(j, step, observed))); t != nil {
@@ -386,7 +388,6 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 			}
 		})
 		e.lacking = time.Time{}
-	default:
 	}
 	return took
 }
@@ -396,7 +397,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 // and the look would then show no trace of that process (S9). A Save detects this by the journal's version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
 	e.eased = 0
-	eased := step.Op == plans.Tighten && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
+	eased := step.Op.Tightens() && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	e.foresee(ctx, step)
 	e.ready = e.alike(ctx, step)
 	made := e.foretold(step)
@@ -427,13 +428,13 @@ func (e *Engine) send(ctx context.Context, step plans.Step, observed plans.Obser
 // announce writes the intent of a step to the journal, with the old values that its write destroys.
 func (e *Engine) announce(ctx context.Context, step plans.Step, observed plans.Observation) error {
 	e.journal.Begin(e.plan, step, observed.Undo)
-	if e.Now != nil && (step.Op == plans.Tighten || step.Op == plans.Shrink) {
+	if e.Now != nil && (step.Op.Tightens() || step.Op.Leaves()) {
 		e.journal.Tightened(e.Now())
 	}
-	if next, may := e.following(step); may && step.Op != plans.Shrink {
+	if next, may := e.following(step); may && !step.Op.Leaves() {
 		e.journal.Prepared = &next.Ordinals
 	}
-	if step.Op == plans.Tighten || step.Op == plans.Shrink { // the wave is still up
+	if step.Op.Tightens() || step.Op.Leaves() { // the wave is still up
 		e.offload(ctx)
 	}
 	return e.save(ctx)

@@ -38,12 +38,12 @@ func (f *follow) tries(relax plans.Step, now func() time.Time) bool {
 
 // mayFollow begins the wave after that of a Relax if it can go at once.
 func (e *Engine) mayFollow(ctx context.Context, step plans.Step, more bool) (Progress, bool, error) {
-	if !more || step.Op != plans.Relax || e.Apart || !e.follow.tries(step, e.Now) {
+	if !more || !step.Op.Loosens() || e.Apart || !e.follow.tries(step, e.Now) {
 		return Progress{}, false, nil
 	}
 	next, more := e.plan.Step(e.journal.Leg, step.Seq+1)
 	j := e.journal
-	if !more || next.Op != plans.Tighten || e.finishing || j.Paused || j.PauseDue(next) || j.Unsure(step) || j.Unsure(next) || e.Permit.GivesWay() || e.drains(ctx) {
+	if !more || !next.Op.Tightens() || e.finishing || j.Paused || j.PauseDue(next) || j.Unsure(step) || j.Unsure(next) || e.Permit.GivesWay() || e.drains(ctx) {
 		e.follow.over = true
 		return Progress{}, false, nil
 	}

@@ -22,7 +22,7 @@ type foreseen struct {
 // nothing: the looks that follow find the answers among the recent ones, or read anew. Only its first write may be sent
 // together with Grow (foretold).
 func (e *Engine) foresee(ctx context.Context, step plans.Step) {
-	if e.Beside == nil || step.Op != plans.Release || len(e.plan.Moved()) == 0 || e.journal == nil || e.journal.Paused {
+	if e.Beside == nil || !step.Op.GivesUp() || len(e.plan.Moved()) == 0 || e.journal == nil || e.journal.Paused {
 		return
 	}
 	for seq := step.Seq + 1; ; seq++ {
@@ -30,7 +30,7 @@ func (e *Engine) foresee(ctx context.Context, step plans.Step) {
 		switch {
 		case !more || next.Op.Closes():
 			return
-		case next.Op == plans.Reserve && next.Ordinals != step.Ordinals:
+		case next.Op.TakesOver() && next.Ordinals != step.Ordinals:
 			seen := &foreseen{reserve: next}
 			if e.Now != nil {
 				seen.since = e.Now()
@@ -69,7 +69,7 @@ func (f *foreseen) look(ctx context.Context, e *Engine, m plans.StepContext) {
 // process has changed (S9, S10).
 func (e *Engine) foretold(grow plans.Step) (made plans.Observation) {
 	f := e.preparation.seen
-	if f == nil || grow.Op != plans.Grow {
+	if f == nil || !grow.Op.Enters() {
 		return made
 	}
 	e.preparation.seen = nil

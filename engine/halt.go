@@ -16,7 +16,7 @@ import (
 // are open meanwhile.
 func (e *Engine) halt(ctx context.Context, step plans.Step, began bool, end func(context.Context, plans.Step) (Progress, error)) (Progress, bool, error) {
 	first, begun := e.tightened()
-	if !begun && (began || !step.Boundary()) {
+	if !begun && (began || !step.Op.Boundary()) {
 		return Progress{}, false, nil
 	}
 	if away, err := e.away(ctx, step); err != nil || away {

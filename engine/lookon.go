@@ -54,7 +54,7 @@ func (r *run) hold(ctx context.Context, p Progress) (Progress, error) {
 func (e *Engine) awaits(ctx context.Context) (plans.Step, plans.Observation, error) {
 	e.journal.Done = max(e.journal.Done, e.passed)
 	step, began, more := e.journal.Next(e.plan)
-	if !more || inFlight(e.journal, step) {
+	if !more || e.journal.Wave(step).Away {
 		return step, plans.Observation{}, nil
 	}
 	observed, err := e.look(ctx, e.moment(e.journal, step, began))

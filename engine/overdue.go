@@ -7,7 +7,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/reasons"
 	"github.com/stsmigrate/stsmigrate/writes"
 )
@@ -41,7 +40,7 @@ func (r *run) resumes(before lull) {
 		r.lull.queued = r.Now()
 	case p.Kind != Waiting || p.Step.Op.Gated() || p.Queued || settles(p):
 		r.lull = before
-	case (p.Step.Op == plans.Shrink || p.Step.Op == plans.Tighten) && p.Step == before.step && p.Reason == before.reason:
+	case (p.Step.Op.Leaves() || p.Step.Op.Tightens()) && p.Step == before.step && p.Reason == before.reason:
 		r.lull = before
 		r.deadline.Reset(max(r.timeout()-r.Now().Sub(before.since), 0))
 	default:
@@ -51,7 +50,7 @@ func (r *run) resumes(before lull) {
 
 // settles reports whether Tighten waits for what follows each of its writes.
 func settles(p Progress) bool {
-	return p.Step.Op == plans.Tighten && (p.ID == reasons.BudgetNotObserved || p.ID == reasons.EvictionPending || p.ID == reasons.SetNotObserved)
+	return p.Step.Op.Tightens() && (p.ID == reasons.BudgetNotObserved || p.ID == reasons.EvictionPending || p.ID == reasons.SetNotObserved)
 }
 
 // restart restarts the clock for the step that was last reported.
@@ -66,7 +65,7 @@ func (r *run) restart() {
 
 // timeout returns how long the step may wait. Pods that terminate have at least their grace period.
 func (r *run) timeout() time.Duration {
-	if op := r.last.Step.Op; op == plans.Shrink || op == plans.Vacate {
+	if r.last.Step.Op.Stops() {
 		return max(r.StepTimeout, r.reads.LongestGrace()+kubeletMargin)
 	}
 	return r.StepTimeout
@@ -97,7 +96,7 @@ func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	if r.journal.Epoch != r.epoch {
 		return p, nil // the next pass reports it
 	}
-	if !inFlight(r.journal, p.Step) {
+	if !r.journal.Wave(p.Step).Away {
 		r.ease(ctx)
 		if r.LookOn {
 			return r.hold(ctx, p)
@@ -122,20 +121,6 @@ func (r *run) overdue(ctx context.Context, p Progress, since time.Duration) (Pro
 	told := p
 	told.Overdue, told.Reason = true, "overdue: "+r.journal.Overdue+"; the plan continues as soon as the wait ends; if the wait cannot end, `abort` rolls back (first stop any command that executes the plan)"
 	return told, r.save(ctx)
-}
-
-// inFlight reports whether ordinals may be on neither side before the step is finished.
-func inFlight(j *journal.Journal, step plans.Step) bool {
-	switch step.Op {
-	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim, plans.Grow:
-		return true
-	case plans.Shrink:
-		return step.Seq <= j.Begun || j.Unsure(step)
-	case plans.Tighten, plans.Quiesce:
-		return j.Unsure(step)
-	default:
-		return false
-	}
 }
 
 // maxEases is how often the budgets are tried to be opened at the end of a run.

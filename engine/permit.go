@@ -16,7 +16,7 @@ func (e *Engine) permitted(step plans.Step) bool {
 
 // begins reports whether the step is the first of a wave and both budgets are still open.
 func begins(j *journal.Journal, step plans.Step) bool {
-	return step.Op == plans.Tighten && j.TightSince == nil
+	return step.Op.Tightens() && j.TightSince == nil
 }
 
 // retainPermit updates the permit with what the wave waits for now.
@@ -28,7 +28,7 @@ func (e *Engine) retainPermit(step plans.Step, observed plans.Observation, err e
 		e.Permit.Release() // other waves go first
 	case err != nil, waits && (observed.Idle || step.Op.Gated()):
 		e.Permit.Retain("")
-	case step.Op.Arrives():
+	case step.Op.Receives():
 		e.Permit.Retain(step.To())
 	default:
 		e.Permit.Retain(step.From)

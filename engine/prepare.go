@@ -60,7 +60,7 @@ func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
 // the plan is about to pause, or the run to end, is not prepared.
 func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 	j := e.journal
-	if step.Op != plans.Tighten && step.Op != plans.Shrink && step.Op != plans.Grow || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || e.finishing || j.Unsure(step) {
+	if !step.Op.Tightens() && !step.Op.Leaves() && !step.Op.Enters() || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || e.finishing || j.Unsure(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {
@@ -68,7 +68,7 @@ func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 		switch {
 		case !more || next.Op.Closes() || j.PauseDue(next):
 			return plans.Step{}, false
-		case next.Op == plans.Reserve:
+		case next.Op.TakesOver():
 			return next, true
 		}
 	}
@@ -121,7 +121,7 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 // admits tries the claims of a wave that is prepared and would leave now. They are made when it has left.
 func (e *Engine) admits(ctx context.Context, step plans.Step) error {
 	next, may := e.following(step)
-	if step.Op != plans.Shrink || !may {
+	if !step.Op.Leaves() || !may {
 		return nil
 	}
 	return storage.Admitted(ctx, e.plan, e.world.On, e.preparing(next))
@@ -148,7 +148,7 @@ func (e *Engine) leaves(step plans.Step, observed plans.Observation) bool {
 		return false
 	}
 	next, may := e.following(step)
-	return step.Op == plans.Shrink && observed.Undo.Flight != nil || step.Op == plans.Tighten && may && e.preparation.awaited == next.Seq
+	return step.Op.Leaves() && observed.Undo.Flight != nil || step.Op.Tightens() && may && e.preparation.awaited == next.Seq
 }
 
 // prepare sends the write that a wave needs before it leaves. The wave is in the journal before that.

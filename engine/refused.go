@@ -44,7 +44,7 @@ func (e *Engine) aloft() (plans.Step, bool) {
 	j := *e.journal
 	j.Done = max(j.Done, e.passed)
 	step, _, more := j.Next(e.plan)
-	return step, more && inFlight(&j, step)
+	return step, more && j.Wave(step).Away
 }
 
 // OrdinalsAway reports whether ordinals may be on neither side, as the journal tells it.
@@ -54,5 +54,5 @@ func OrdinalsAway(ctx context.Context, store *records.Store, p *plans.Plan) (boo
 		return false, err
 	}
 	step, _, more := j.Next(p)
-	return more && inFlight(j, step), nil
+	return more && j.Wave(step).Away, nil
 }

@@ -30,14 +30,14 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 	j := e.journal
 	for seq := j.Done + 1; w == nil || len(left) == 0; seq++ {
 		step, more := e.plan.Step(j.Leg, seq)
-		if !more || step.Op == plans.Vacate {
+		if !more || step.Op.Frees() {
 			return left, nil
 		}
-		if slices.Contains([]plans.Op{plans.Quiesce, plans.Verify}, step.Op) {
+		if step.Op.Gated() {
 			continue
 		}
 		why, err := e.rehearsed(ctx, j, step, w != nil)
-		if err == nil && why.Reason == "" && step.Op == plans.Tighten {
+		if err == nil && why.Reason == "" && step.Op.Tightens() {
 			if next, may := e.following(step); may {
 				j.Prepared = &next.Ordinals
 				step = next
@@ -95,7 +95,7 @@ func (s waits) holds() bool {
 
 // asked returns what the checks before a wave find: what bars one that serves, and what would block the plan in any case.
 func (e *Engine) asked(ctx context.Context, j *journal.Journal, step plans.Step, stored bool) (*plans.Unfit, waits, error) {
-	if !stored || e.CheckWave == nil || step.Op != plans.Tighten || step.Seq <= j.Begun {
+	if !stored || e.CheckWave == nil || !step.Op.Tightens() || step.Seq <= j.Begun {
 		return nil, waits{}, nil
 	}
 	if j.Unsure(step) {
@@ -114,7 +114,7 @@ func (e *Engine) asked(ctx context.Context, j *journal.Journal, step plans.Step,
 // tryout looks at a step. Before a move begins, what its first wave waits for has nothing to do with its budgets.
 func (e *Engine) tryout(ctx context.Context, m plans.StepContext, first bool) (plans.Observation, error) {
 	s, err := e.look(ctx, m)
-	if err == nil && first && m.Op == plans.Tighten && s.Standing == plans.During {
+	if err == nil && first && m.Op.Tightens() && s.Standing == plans.During {
 		return e.world.Tighten(ctx, m)
 	}
 	return s, err
@@ -137,7 +137,7 @@ func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.St
 			return waits(observed), nil
 		}
 		tried = append(tried, observed.Reason)
-		if step.Op != plans.Reserve {
+		if !step.Op.TakesOver() {
 			j.Begin(e.plan, step, observed.Undo)
 		}
 		if err := observed.Write(ctx); err != nil {

@@ -122,11 +122,11 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 		}
 		return p, r.wait(ctx, p.Again)
 	case Advanced:
-		if p.Step.Op == plans.Relax {
+		if p.Step.Op.Loosens() {
 			r.yield(ctx, p.Step)
 		}
 	case Wrote, "": // "" if the journal could not be written
-		if p.Step.Op == plans.Tighten {
+		if p.Step.Op.Tightens() {
 			r.tight, r.uneased, r.tightens = false, false, true // the budgets are tight on purpose
 		}
 		return r.wrote(ctx, p)
@@ -247,7 +247,7 @@ func (r *run) limit(at time.Duration) time.Duration {
 // each write of Tighten comes soon; whatever else has come up in the middle of it may last.
 func (r *run) loosens() bool {
 	op := r.last.Step.Op
-	return op == plans.Shrink || op == plans.Tighten && (r.tight || r.uneased || r.tightens && !settles(r.last))
+	return op.Leaves() || op.Tightens() && (r.tight || r.uneased || r.tightens && !settles(r.last))
 }
 
 // hears takes the pending changes and returns their urgency.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -17,24 +18,22 @@ import (
 // clock keeps the stopwatch of the current wave. A step that finds its work done has not taken any time: a wave that never
 // left passes all of them so on the way back.
 func (e *Engine) clock(step plans.Step, observed plans.Observation) {
-	if e.Now == nil || step.Op != plans.Vacate && observed.Standing == plans.After {
+	if e.Now == nil || !step.Op.Frees() && observed.Standing == plans.After {
 		return
 	}
-	span := observed.Span
-	switch step.Op {
-	case plans.Shrink:
+	span := cmp.Or(observed.Span, step.Op.Span())
+	switch step.Op.Position() {
+	case plans.WaveLeaves:
 		if observed.Standing == plans.Before { // the write begins the span: no note, as it may not be sent
 			e.journal.Leave(e.Now())
 		}
 		return
-	case plans.Release, plans.Reserve, plans.Claim:
-		span = plans.HandingOver
-	case plans.Grow:
-		if e.lacking = e.Now(); span == "" {
-			span = plans.Attaching
-		}
-	case plans.Vacate:
-	default:
+	case plans.WaveAway:
+		span = step.Op.Span()
+	case plans.WaveEnters:
+		e.lacking = e.Now()
+	case plans.WaveStops:
+	case plans.NoWave, plans.WaveStays, plans.WaveArrived:
 		return
 	}
 	if w := e.journal.Stopwatch; span != "" && w != nil && w.Span != span {
@@ -47,7 +46,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 // refuses the write: a reader of the journal would see an ordinal down that never was.
 func (e *Engine) sentAway(step plans.Step, since time.Time, answer error) {
 	switch {
-	case e.Now == nil || step.Op != plans.Shrink || e.journal == nil:
+	case e.Now == nil || !step.Op.Leaves() || e.journal == nil:
 	case answer == nil:
 		e.note(step, func(j *journal.Journal) { j.Leave(since) })
 	case refuses(answer):
@@ -133,7 +132,7 @@ func wavesLeft(p *plans.Plan, l plans.Leg, done int) (left int) {
 		switch step, more := p.Step(l, seq); {
 		case !more:
 			return left
-		case step.Op == plans.Grow:
+		case step.Op.Enters():
 			left++
 		}
 	}

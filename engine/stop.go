@@ -71,6 +71,6 @@ func (e *Engine) recordEnd(ctx context.Context) error {
 func (e *Engine) flies(j *journal.Journal) {
 	if j != nil {
 		step, _, more := j.Next(e.plan)
-		e.flying = more && inFlight(j, step)
+		e.flying = more && j.Wave(step).Away
 	}
 }

@@ -63,7 +63,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		r.tell(corev1.EventTypeWarning, "Overdue", reasons.Tagged(p.ID, p.Reason))
 	case p.Kind == engine.Waiting:
 		l.V(1).Info("waiting", "step", step, "for", p.Reason, "id", p.ID)
-	case p.Kind == engine.Advanced && p.Step.Op == plans.Grow:
+	case p.Kind == engine.Advanced && p.Step.Op.Enters():
 		r.orchestrator.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
 		if p.Took != nil {
 			for span, took := range *p.Took {

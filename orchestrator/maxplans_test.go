@@ -37,7 +37,7 @@ func TestAPlanThatIsDownGoesFirst(t *testing.T) {
 	down := journal.New(p)
 	down.Epoch = 2
 	s, _, more := down.Next(p)
-	for more && (!s.Moves() || s.Boundary()) {
+	for more && (!s.Moves() || s.Op.Boundary()) {
 		down.Begun++
 		down.Done++
 		s, _, more = down.Next(p)

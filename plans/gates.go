@@ -79,10 +79,9 @@ const (
 
 // GatesAt returns the gates that a step evaluates, in the order of the file.
 func (p *Plan) GatesAt(op Op) []Gate {
-	when := map[Op]When{Quiesce: BeforeShrink, Verify: AfterGrow}[op]
 	var out []Gate
 	for _, g := range p.Gates {
-		if g.When == when {
+		if g.When == op.Gate() {
 			out = append(out, g)
 		}
 	}
@@ -97,16 +96,26 @@ func (p *Plan) HasGate(is func(Gate) bool) bool {
 // IsJob reports whether the gate is a Job.
 func (g Gate) IsJob() bool { return g.Job != nil }
 
+// StepOfGate returns a step at which a gate is asked about the pods of a side.
+func (g Gate) StepOfGate(side Side) Step {
+	for _, op := range Ops() {
+		if s := (Step{Op: op, From: side}); op.Gate() == g.When && op.Gated() {
+			if op.Receives() {
+				s.From = side.Other()
+			}
+			return s
+		}
+	}
+	return Step{From: side}
+}
+
 // GateSide returns the side whose pods the gates of a step are about.
 func (s Step) GateSide() Side {
-	if s.Op == Quiesce {
+	if s.Op.Gate() == BeforeShrink {
 		return s.From
 	}
 	return s.To()
 }
-
-// Gated reports whether the step evaluates gates: it waits until they pass.
-func (o Op) Gated() bool { return o == Quiesce || o == Verify }
 
 // JobName returns the name of a gate's Job for an ordinal: at most 63 characters, and the same for
 // every process that may create it. A move and an abort use different names.

@@ -154,7 +154,7 @@ func TestAPlanWithGatesHasTwoMoreSteps(t *testing.T) {
 		t.Errorf("got %s, expected %s in it", got, want)
 	}
 	for _, op := range []plans.Op{plans.Quiesce, plans.Verify} {
-		if (plans.Step{Op: op}).Boundary() {
+		if op.Boundary() {
 			t.Errorf("a pause would take effect before %s, inside a wave", op)
 		}
 	}

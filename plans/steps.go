@@ -6,46 +6,33 @@ import (
 	"slices"
 )
 
-// Op is the operation of a step.
-type Op string
+// Places are where the ordinals of a wave may be: on the side that they leave, on neither side, on the side that receives
+// them. Several are possible while the write of a step may or may not have happened.
+type Places struct{ Here, Away, There bool }
 
-// The operations. Each is described where it is carried out.
-const (
-	Freeze  Op = "Freeze"
-	Protect Op = "Protect"
-	Share   Op = "Share"
-	Tighten Op = "Tighten"
-	Quiesce Op = "Quiesce"
-	Shrink  Op = "Shrink"
-	Vacate  Op = "Vacate"
-	Release Op = "Release"
-	Reserve Op = "Reserve"
-	Claim   Op = "Claim"
-	Grow    Op = "Grow"
-	Verify  Op = "Verify"
-	Relax   Op = "Relax"
-	Retire  Op = "Retire"
-	Settle  Op = "Settle"
-	Unshare Op = "Unshare"
-	Thaw    Op = "Thaw"
-)
-
-// perWave returns the operations that move one wave from one side to the other, in the only order
-// that is safe. An abort uses the same list with the sides swapped. A plan without gates has neither
-// Quiesce nor Verify.
-func (p *Plan) perWave() []Op {
-	all := []Op{
-		Tighten, // both budgets leave room for the ordinals that will be down
-		Quiesce, // the application confirms that they may leave
-		Shrink,  // the side that has them scales down
-		Vacate,  // their pods and their volumes are proven free
-		Release, // their claims are deleted; Retain protects the volumes
-		Reserve, // the volumes are reserved for the claims of the other side
-		Claim,   // those claims are created and bound
-		Grow,    // the other side scales up
-		Verify,  // the application confirms that they have arrived
-		Relax,   // both budgets fit the new split
+// Places returns where the ordinals of the wave of a step may be, until it is finished. began reports that it may have
+// written. Of a step that belongs to no wave, all are false. A plan that was turned knows less: see Journal.Wave.
+func (s Step) Places(began bool) Places {
+	switch s.Op.Position() {
+	case WaveStays:
+		return Places{Here: true}
+	case WaveLeaves:
+		return Places{Here: true, Away: began}
+	case WaveStops, WaveAway:
+		return Places{Away: true}
+	case WaveEnters:
+		return Places{Away: true, There: began}
+	case WaveArrived:
+		return Places{There: true}
+	case NoWave:
 	}
+	return Places{}
+}
+
+// perWave returns the operations that move one wave from one side to the other, in the order of the table. An abort
+// uses the same list with the sides swapped. A plan without gates has neither Quiesce nor Verify.
+func (p *Plan) perWave() []Op {
+	all := Moves.in()
 	if len(p.Gates) == 0 {
 		return slices.DeleteFunc(all, Op.Gated)
 	}
@@ -71,7 +58,7 @@ func (s Step) To() Side { return s.From.Other() }
 func (s Step) Whole() bool { return s.Ordinals.Replicas == 0 }
 
 // Moves reports whether the step belongs to a wave.
-func (s Step) Moves() bool { return !s.Whole() && s.Op != Protect && s.Op != Settle }
+func (s Step) Moves() bool { return !s.Whole() && s.Op.row().phase == Moves }
 
 // ID returns "4/Reserve", "2..4/Reserve", or "Freeze" for a step of the whole plan.
 func (s Step) ID() string {
@@ -197,36 +184,3 @@ func (p *Plan) closing(i int) (Op, Slice) {
 	}
 	return "", Slice{}
 }
-
-// Boundary reports whether no ordinal is in flight just before this step. A pause takes effect only there.
-func (s Step) Boundary() bool {
-	switch s.Op {
-	case Quiesce, Shrink, Vacate, Release, Reserve, Claim, Grow, Verify, Relax:
-		return false
-	case Freeze, Protect, Share, Tighten, Retire, Settle, Unshare, Thaw:
-		return true
-	}
-	return false
-}
-
-// Closes reports whether the operation comes after the last wave, when every ordinal is where it stays.
-func (o Op) Closes() bool { return o == Retire || o == Settle || o == Unshare || o == Thaw }
-
-// Arrives reports whether the operation concerns the side that receives the ordinals of a wave, and
-// not the side that releases them.
-func (o Op) Arrives() bool {
-	return o == Reserve || o == Claim || o == Grow || o == Verify || o == Relax
-}
-
-// Batch returns how many steps of the same operation one journal entry may announce. Protect and Settle
-// keep their old values on the very object that they write, in the same write, so the journal need
-// only record that they may have begun.
-func (o Op) Batch() int {
-	if o == Protect || o == Settle {
-		return MaxAnnounced
-	}
-	return 1
-}
-
-// MaxAnnounced bounds how far Begun may be ahead of Done: the number of steps that Begin announces at once.
-const MaxAnnounced = 64

@@ -58,8 +58,8 @@ func TestAPauseTakesEffectOnlyBetweenWaves(t *testing.T) {
 			if !more {
 				break
 			}
-			if want := !s.Moves() || s.Op == plans.Tighten; s.Boundary() != want {
-				t.Errorf("%s of %s is a boundary: %t, expected %t", s.ID(), l.Direction, s.Boundary(), want)
+			if want := !s.Moves() || s.Op == plans.Tighten; s.Op.Boundary() != want {
+				t.Errorf("%s of %s is a boundary: %t, expected %t", s.ID(), l.Direction, s.Op.Boundary(), want)
 			}
 		}
 	}

@@ -371,7 +371,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
 		lets := s.Standing == plans.During || s.Standing == plans.After
-		if m.Op == plans.Vacate {
+		if m.Op.Frees() {
 			lets = s.Standing == plans.During && s.Idle
 		}
 		if err != nil || lets {

@@ -100,15 +100,15 @@ func (b rebuilding) touch(j *journal.Journal) {
 
 // arriving resumes where the last wave is in its range and has not been observed to be available.
 func (b rebuilding) arriving(j *journal.Journal) error {
-	grow := b.step(j, plans.Grow)
+	grow := b.step(j, plans.Op.Enters)
 	j.Done, j.Begun = grow-1, grow
 	return nil
 }
 
-// step returns the number of an operation in the first wave of the leg.
-func (b rebuilding) step(j *journal.Journal, op plans.Op) int {
+// step returns the number of the first such operation in the first wave of the leg.
+func (b rebuilding) step(j *journal.Journal, is func(plans.Op) bool) int {
 	seq := j.Leg.First
-	for s, more := b.plan.Step(j.Leg, seq); more && (s.Op != op || !s.Moves()); s, more = b.plan.Step(j.Leg, seq) {
+	for s, more := b.plan.Step(j.Leg, seq); more && !is(s.Op); s, more = b.plan.Step(j.Leg, seq) {
 		seq++
 	}
 	return seq
@@ -141,7 +141,7 @@ func (b rebuilding) of(wave plans.Slice) (out []storage.Trace) {
 // provably come: each step is finished for all volumes before the next one writes the first of them.
 func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Side) error {
 	j.Flight = &plans.Flight{Ordinals: wave, From: from}
-	j.Done, j.Begun = b.step(j, plans.Shrink)-1, b.step(j, plans.Grow)
+	j.Done, j.Begun = b.step(j, plans.Op.Leaves)-1, b.step(j, plans.Op.Enters)
 	s, _ := b.plan.Step(j.Leg, j.Begun)
 	for _, t := range b.of(wave) {
 		vol, there := t.Volume(b.plan, from)
@@ -160,9 +160,9 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 		case !b.promised(t, s):
 			// a claim with the mark of the plan proves nothing while its volume names the other one: anybody can copy a mark
 		case claim != nil && b.mine(claim):
-			j.Done = max(j.Done, b.step(j, plans.Reserve))
+			j.Done = max(j.Done, b.step(j, plans.Op.TakesOver))
 		default:
-			j.Done = max(j.Done, b.step(j, plans.Release))
+			j.Done = max(j.Done, b.step(j, plans.Op.GivesUp))
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func (r Recovery) direction(m *marks, source, destination plans.Slice) (plans.Di
 // proves that they have ended: then the user must state it.
 func (r Recovery) pods(ctx context.Context, j *journal.Journal, out *Recovered) error {
 	step, _, _ := j.Next(r.Plan)
-	if j.Flight.From != step.From || step.Op != plans.Shrink {
+	if j.Flight.From != step.From || !step.Op.Leaves() {
 		return nil
 	}
 	var errs []error

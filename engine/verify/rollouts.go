@@ -46,8 +46,8 @@ func (c *comparison) mayBePinned() bool {
 	switch {
 	case !c.more:
 		return false
-	case c.step.Op == plans.Tighten:
+	case c.step.Op.Tightens():
 		return c.began && !c.journal.Resting || c.journal.Unsure(c.step)
 	}
-	return !c.step.Op.Closes() || c.step.Op == plans.Retire
+	return !c.step.Op.Closes() || c.step.Op.Part() == plans.Sets && !c.step.Op.Boundary()
 }

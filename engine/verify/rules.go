@@ -133,35 +133,21 @@ func (c *comparison) wanted() []map[plans.Side]plans.Slice {
 			plans.Source: c.plan.Slice(plans.Source, wave, source), plans.Destination: c.plan.Slice(plans.Destination, wave, destination),
 		}
 	}
-	switch {
-	case !c.more || !c.step.Moves():
+	if !c.more || !c.step.Moves() {
 		return []map[plans.Side]plans.Slice{at(plans.Slice{Start: c.lowest()}, false, false)}
-	case c.journal.Unsure(c.step):
-		w := c.step.Ordinals // it may not have left, or not have arrived, before the plan was reversed
-		return []map[plans.Side]plans.Slice{at(w, true, false), at(w, false, false), at(w, false, true)}
 	}
-	w := c.step.Ordinals
-	here := at(w, c.step.From == plans.Source, c.step.From == plans.Destination)
-	none := at(w, false, false)
-	there := at(w, c.step.From == plans.Destination, c.step.From == plans.Source)
-	switch c.step.Op {
-	case plans.Tighten, plans.Quiesce:
-		return []map[plans.Side]plans.Slice{here}
-	case plans.Shrink:
-		if c.began {
-			return []map[plans.Side]plans.Slice{here, none}
-		}
-		return []map[plans.Side]plans.Slice{here}
-	case plans.Vacate, plans.Release, plans.Reserve, plans.Claim:
-		return []map[plans.Side]plans.Slice{none}
-	case plans.Grow:
-		if c.began {
-			return []map[plans.Side]plans.Slice{none, there}
-		}
-		return []map[plans.Side]plans.Slice{none}
-	default:
-		return []map[plans.Side]plans.Slice{there}
+	w, may := c.step.Ordinals, c.journal.Wave(c.step)
+	var out []map[plans.Side]plans.Slice
+	if may.Here {
+		out = append(out, at(w, c.step.From == plans.Source, c.step.From == plans.Destination))
 	}
+	if may.Away {
+		out = append(out, at(w, false, false))
+	}
+	if may.There {
+		out = append(out, at(w, c.step.From == plans.Destination, c.step.From == plans.Source))
+	}
+	return out
 }
 
 // lowest returns the lowest ordinal of the destination while no wave is under way.
@@ -307,17 +293,7 @@ func (c *comparison) spare(claim *corev1.PersistentVolumeClaim) bool {
 
 // inFlight reports whether an ordinal may be on neither side, or half way to the other.
 func (c *comparison) inFlight(ordinal int32) bool {
-	if !c.wave().Has(ordinal) {
-		return false
-	}
-	switch c.step.Op {
-	case plans.Tighten, plans.Quiesce:
-		return c.journal.Unsure(c.step)
-	case plans.Shrink:
-		return c.began || c.journal.Unsure(c.step)
-	default:
-		return c.step.Op != plans.Verify && c.step.Op != plans.Relax
-	}
+	return c.wave().Has(ordinal) && c.journal.Wave(c.step).Away
 }
 
 // ownVolume requires that a claim is bound to its volume, and the volume to the claim.

@@ -67,7 +67,7 @@ type result struct {
 // Reached notes that a wave has reached a step. It tells how fast waves follow one another. now is nil without a clock:
 // then no result is valid later.
 func (c *Checks) Reached(step plans.Step, now func() time.Time) {
-	if step.Op != plans.Tighten || now == nil || c.paced == step.Seq {
+	if !step.Op.Tightens() || now == nil || c.paced == step.Seq {
 		return
 	}
 	at := now()
@@ -86,12 +86,12 @@ func (c *Checks) Passed(about plans.Slice, leg plans.Leg, at time.Time) {
 
 // Bars returns why a wave must not be scaled down, or "". At Tighten it only starts the check.
 func (c *Checks) Bars(ctx context.Context, w Wave, now func() time.Time, ask Ask) (string, error) {
-	due := w.Op == plans.Tighten && (c.answer == nil || !c.about.Covers(w.Ordinals)) ||
-		w.Op == plans.Shrink && (c.clean != w.Seq || stale(c.since, now))
+	due := w.Op.Tightens() && (c.answer == nil || !c.about.Covers(w.Ordinals)) ||
+		w.Op.Leaves() && (c.clean != w.Seq || stale(c.since, now))
 	if !due || c.leg == w.Leg && c.free.Covers(w.Ordinals) && !stale(c.freeSince, now) {
 		return "", nil
 	}
-	if w.Op == plans.Tighten {
+	if w.Op.Tightens() {
 		c.start(ctx, c.soon(w), now, ask)
 		return "", nil
 	}
@@ -100,7 +100,7 @@ func (c *Checks) Bars(ctx context.Context, w Wave, now func() time.Time, ask Ask
 
 // Unfit returns what bars the wave of a Shrink while one of its ordinals serves, or nil.
 func (c *Checks) Unfit(s plans.Step) *plans.Unfit {
-	if s.Op != plans.Shrink || c.clean != s.Seq {
+	if !s.Op.Leaves() || c.clean != s.Seq {
 		return nil
 	}
 	return c.unfit
@@ -117,7 +117,7 @@ func (c *Checks) soon(w Wave) plans.Slice {
 		if !more || next.Op.Closes() {
 			break
 		}
-		if next.Op == plans.Tighten {
+		if next.Op.Tightens() {
 			out = out.Join(next.Ordinals)
 			waves--
 		}

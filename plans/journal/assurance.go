@@ -156,7 +156,7 @@ func (j *Journal) believe(p *plans.Plan, node string) *plans.Flight {
 	next := *j.Flight
 	words := &next.NodesGone
 	step, _, _ := j.Next(p)
-	asks := step.Op != plans.Tighten && step.Op != plans.Quiesce && step.Op != plans.Shrink
+	asks := !step.Op.Stays() && !step.Op.Leaves()
 	if !p.OneCluster() && (next.WaitsThere || asks && step.From != next.From) {
 		words = &next.NodesGoneThere
 	}
@@ -206,7 +206,7 @@ func (j *Journal) AssuredFacts() []string {
 // detached. In one cluster the plan has asked, then: the word could be about the wave before.
 func (j *Journal) leaves(p *plans.Plan) *plans.Step {
 	step, began, more := j.Next(p)
-	waits := step.Op == plans.Tighten || step.Op == plans.Quiesce || step.Op == plans.Shrink && !began
+	waits := step.Op.Stays() || step.Op.Leaves() && !began
 	asked := !p.OneCluster() || j.Assurances.Ahead.of(step).Asks != ""
 	if !more || !waits || !asked || j.Unsure(step) {
 		return nil
@@ -220,7 +220,7 @@ func (j *Journal) Down(p *plans.Plan) bool {
 	if !more || !step.Moves() || j.Flight == nil {
 		return false
 	}
-	return !step.Boundary() && j.Flight.LeavesBy(step) || j.Flight.Ordinals == step.Ordinals && j.Unsure(step)
+	return !step.Op.Boundary() && j.Flight.LeavesBy(step) || j.Flight.Ordinals == step.Ordinals && j.Unsure(step)
 }
 
 // allows returns how many ordinals may be unavailable on the current direction of the plan.

@@ -150,7 +150,7 @@ func (j *Journal) Idle(p *plans.Plan) bool {
 // the budgets tight, and a wave that was reversed may be on neither side: only a look can show that.
 func (j *Journal) AtRest(p *plans.Plan) bool {
 	step, began, more := j.Next(p)
-	return j.Paused && more && step.Boundary() && (j.Resting || !began && !j.Unsure(step))
+	return j.Paused && more && step.Op.Boundary() && (j.Resting || !began && !j.Unsure(step))
 }
 
 // Tightened records that the budgets are tight from now on, if they were not before.
@@ -208,9 +208,8 @@ func (j *Journal) Begin(p *plans.Plan, s plans.Step, u plans.Undo) {
 		}
 		j.Begun++
 	}
-	if s.Op == plans.Reserve || s.Op == plans.Grow {
-		// and Claim, Verify or Relax after it: every old value that they destroy is already saved. A step that is announced
-		// once more, with another old value, announces no more than that.
+	if s.Op.WithNext() {
+		// A step that is announced once more, with another old value, announces no more than that.
 		j.Begun = max(j.Begun, s.Seq+1)
 	}
 	if u.Passed != nil {

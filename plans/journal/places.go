@@ -32,6 +32,15 @@ func (j *Journal) Places(p *plans.Plan) (moved, inFlight int32) {
 	return p.Slice(plans.Destination, step.Ordinals, there == onDestination).Replicas, inFlight
 }
 
+// Wave returns where the ordinals of the wave of a step may be, until it is finished. Those of a plan that was turned may
+// be anywhere until they are found where they arrive.
+func (j *Journal) Wave(s plans.Step) plans.Places {
+	if j.Unsure(s) && !s.Op.Arrived() {
+		return plans.Places{Here: true, Away: true, There: true}
+	}
+	return s.Places(s.Seq <= j.Begun)
+}
+
 // place is where a wave is, by the journal.
 type place int
 
@@ -48,13 +57,13 @@ func (j *Journal) wave(step plans.Step, down bool) place {
 		from, to = to, from
 	}
 	switch {
-	case step.Op == plans.Verify, step.Op == plans.Relax:
+	case step.Op.Arrived():
 		return to
 	case down:
 		return between
 	case j.Unsure(step): // it has not left the side that gets it back
 		return to
-	case step.Op.Arrives():
+	case step.Op.Receives():
 		return to
 	}
 	return from

@@ -23,7 +23,7 @@ func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
 	switch {
 	case !more:
 		return fmt.Errorf("plan %s has no ordinal left to move", p.Name)
-	case step.Moves() && (step.Op != plans.Tighten || j.Unsure(step)):
+	case step.Moves() && (!step.Op.Tightens() || j.Unsure(step)):
 		if r == (plans.Limits{}) {
 			return nil
 		}
@@ -37,7 +37,7 @@ func (j *Journal) Limit(p *plans.Plan, r plans.Limits) error {
 	if err != nil {
 		return err
 	}
-	j.behind(p, top, began && step.Op == plans.Tighten)
+	j.behind(p, top, began && step.Op.Tightens())
 	j.Leg.Lowest, j.Leg.Head, j.PauseAt = lowest, r.PauseAfter%p.Window, 0
 	if at := top - r.PauseAfter; r.PauseAfter > 0 && at > lowest {
 		j.PauseAt = at
@@ -70,7 +70,7 @@ func (j *Journal) behind(p *plans.Plan, top int32, began bool) {
 
 // PauseDue reports whether the step is the first of a wave before which a pause is requested.
 func (j *Journal) PauseDue(s plans.Step) bool {
-	return j.PauseAt > 0 && s.Op == plans.Tighten && j.Leg.Direction == plans.Move && s.Ordinals.End() <= j.PauseAt
+	return j.PauseAt > 0 && s.Op.Tightens() && j.Leg.Direction == plans.Move && s.Ordinals.End() <= j.PauseAt
 }
 
 // Skip records the user's request to continue without gates: for a Move, without those of the step under
@@ -84,7 +84,7 @@ func (j *Journal) Skip(p *plans.Plan) error {
 		return nil
 	}
 	first := j.Done + 1
-	if s, more := p.Step(j.Leg, first); more && s.Op == plans.Shrink {
+	if s, more := p.Step(j.Leg, first); more && s.Op.Leaves() {
 		first--
 	}
 	for seq := first; ; seq++ {

@@ -305,7 +305,7 @@ func (w writer) grow(s plans.Step) []Write {
 
 func (w writer) relax(s plans.Step) (out []Write) {
 	what, own := "the whole budget divided by the new numbers of ordinals, if that changes it", "its own partition, if it is pinned"
-	if next, more := w.p.Step(w.leg, s.Seq+1); more && next.Op == plans.Tighten {
+	if next, more := w.p.Step(w.leg, s.Seq+1); more && next.Op.Tightens() {
 		const atOnce = "; left out if the next wave can go at once"
 		what, own = what+atOnce, own+atOnce
 	}
@@ -438,9 +438,9 @@ func RenderTurn(p *plans.Plan, l plans.Leg, from int) string {
 				line += ", as far as it has left"
 			}
 			add(line)
-		case step.Op == plans.Settle && len(p.Moved()) > 0:
+		case step.Op.Scope() == plans.OfOrdinal && len(p.Moved()) > 0:
 			add("patch the volumes and claims of each ordinal: marks off, its own reclaim policy")
-		case step.Op != plans.Settle:
+		case step.Op.Scope() != plans.OfOrdinal:
 			for _, one := range w.of(step) {
 				add(fmt.Sprintf("%s %s %s on the %s: %s", one.Verb, one.Kind, one.object(), one.Side, one.What))
 			}

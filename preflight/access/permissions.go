@@ -150,7 +150,7 @@ func forGates(p *plans.Plan, side plans.Side) []Right {
 	}{
 		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}, func(_ plans.Gate, o int32) string { return p.Pod(o) }},
 		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return gates.Proxied(p.Pod(o), g.HTTPGet) }},
-		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}, func(g plans.Gate, o int32) string { return p.JobName(g, askedOn(g, side), o) }},
+		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}, func(g plans.Gate, o int32) string { return p.JobName(g, g.StepOfGate(side), o) }},
 	} {
 		if !p.HasGate(r.needed) {
 			continue
@@ -169,14 +169,6 @@ func forGates(p *plans.Plan, side plans.Side) []Right {
 		out = append(out, r.right)
 	}
 	return out
-}
-
-// askedOn returns a step at which a gate is asked on a side.
-func askedOn(g plans.Gate, side plans.Side) plans.Step {
-	if g.When == plans.BeforeShrink {
-		return plans.Step{Op: plans.Quiesce, From: side}
-	}
-	return plans.Step{Op: plans.Verify, From: side.Other()}
 }
 
 func forNames(p *plans.Plan, side plans.Side) []Right {

@@ -74,7 +74,7 @@ func place(r plans.Ref) string {
 // underWay returns the step under way, and whether it belongs to a wave that has begun.
 func underWay(p *plans.Plan, s Status) (step plans.Step, begun bool) {
 	step, began, more := s.Journal.Next(p)
-	return step, more && step.Moves() && (began || !step.Boundary() || s.View.Active())
+	return step, more && step.Moves() && (began || !step.Op.Boundary() || s.View.Active())
 }
 
 // rows returns the ordinals, how many have arrived, and how many are left. One that could not be read is on no side.
@@ -86,10 +86,10 @@ func rows(p *plans.Plan, s Status, h *History) (out []view.Ordinal, arrived, lef
 	}
 	for _, v := range s.View.Ordinals {
 		o := view.Ordinal{Ordinal: v.Ordinal, Source: v.Source, Destination: v.Destination, Phase: view.Queued, Since: h.since[v.Ordinal]}
-		flies := begun && step.Ordinals.Has(v.Ordinal) && step.Op != plans.Relax
+		flies := begun && step.Ordinals.Has(v.Ordinal) && !step.Op.Loosens()
 		here := v.Phase == arrives
 		if step.Moves() && step.Ordinals.Has(v.Ordinal) { // its phase is then the operation, not a place
-			here = step.Op == plans.Relax
+			here = step.Op.Loosens()
 		}
 		switch {
 		case flies:

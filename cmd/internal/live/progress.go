@@ -31,13 +31,13 @@ func OfProgress(p *plans.Plan, how engine.Progress, err error, now time.Time) (e
 		return e, false
 	}
 	switch step := how.Step; {
-	case step.Op == plans.Vacate:
+	case step.Op.Frees():
 		line := "free: pod and volumes have left the " + string(step.From)
 		if how.Reason != "" {
 			line += "; " + how.Reason
 		}
 		return about(event.Free, line)
-	case step.Op == plans.Grow:
+	case step.Op.Enters():
 		line := "available on the " + string(step.To())
 		if how.Forecast != "" {
 			line += "; " + how.Forecast
