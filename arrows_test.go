@@ -54,7 +54,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"orchestrator", "plans/preview orchestrator/fleet orchestrator/notify dashboard engine engine/runner engine/refusals engine/requests engine/wavelimit preflight preflight/check records clusters clusters/transport dns plans plans/journal writes reasons clusters/answers"},
 		{"engine/runner", "engine engine/requests engine/wavecheck engine/wavelimit preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
 		{"orchestrator/fleet", "plans/plainyaml dns clusters clusters/transport"},
-		{"orchestrator/notify", ""},
+		{"orchestrator/notify", "plans"},
 		{"orchestrator/monitoring", "reasons"},
 		{"dashboard", "plans plans/journal"},
 		{"engine/verify", "sets sets/copies records storage pdb clusters plans plans/journal"},

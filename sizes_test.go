@@ -24,7 +24,7 @@ func grown() map[string]size {
 		"cmd/stsmigrate": {33, 3300}, // one file per command
 		"engine":         {30, 3950},
 		"orchestrator":   {17, 3100},
-		"plans":          {27, 3400},
+		"plans":          {30, 3800},
 		"storage":        {27, 3400},
 	}
 }

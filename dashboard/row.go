@@ -11,11 +11,11 @@ import (
 
 // Row is what the page shows of one plan.
 type Row struct {
-	Namespace   string `json:"namespace"`
-	Plan        string `json:"plan"`
-	Source      string `json:"source,omitempty"`
-	Destination string `json:"destination,omitempty"`
-	State       string `json:"state"`
+	Namespace   string      `json:"namespace"`
+	Plan        string      `json:"plan"`
+	Source      string      `json:"source,omitempty"`
+	Destination string      `json:"destination,omitempty"`
+	State       plans.State `json:"state"`
 	// Moved is how many of the Ordinals are on the destination, by the journal.
 	Moved    int32 `json:"moved"`
 	Ordinals int32 `json:"ordinals"`
@@ -33,8 +33,8 @@ type Row struct {
 }
 
 // New returns the row of a plan. Plan and journal are nil as long as there is none, or if it cannot be read.
-func New(namespace, name, state string, p *plans.Plan, j *journal.Journal) Row {
-	r := Row{Namespace: namespace, Plan: name, State: state, Attention: state == "Blocked" || state == "Unreadable" || state == "StoppedInFlight"}
+func New(namespace, name string, state plans.State, p *plans.Plan, j *journal.Journal) Row {
+	r := Row{Namespace: namespace, Plan: name, State: state, Attention: state.Attention()}
 	if p == nil {
 		return r
 	}
@@ -63,9 +63,9 @@ func rank(r Row) int {
 	switch {
 	case r.Attention:
 		return 0
-	case r.State == "Moving", r.State == "Aborting", r.State == "Finalizing", r.State == "Waiting", r.State == "Stopped":
+	case r.State.Continues():
 		return 1
-	case r.State == string(plans.Finalized), r.State == string(plans.Aborted):
+	case r.State.Ended():
 		return 3
 	}
 	return 2

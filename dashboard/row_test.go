@@ -89,7 +89,7 @@ func TestTheRowOfAPlanThatHasEnded(t *testing.T) {
 			j.Leg.Direction = plans.Finalize
 		case plans.Moved, plans.Aborted:
 		}
-		if r := New("ns", p.Name, string(outcome), p, j); r.Moved != want || r.InFlight != 0 || r.Attention {
+		if r := New("ns", p.Name, plans.State(outcome), p, j); r.Moved != want || r.InFlight != 0 || r.Attention {
 			t.Errorf("%s: %+v, expected %d moved", outcome, r, want)
 		}
 	}

@@ -341,7 +341,7 @@ func OneSideOpen(p *plans.Plan, j *journal.Journal) bool {
 
 // drainable describes which nodes can be drained while the plan rests, and how to allow the others.
 func (e *Engine) drainable(ctx context.Context, j *journal.Journal, holder string, command func(verb string) string) string {
-	if state := records.State(e.plan, j, holder); state == "Moving" || state == "Aborting" || !OneSideOpen(e.plan, j) {
+	if state := records.State(e.plan, j, holder); state == plans.StateMoving || state == plans.StateAborting || !OneSideOpen(e.plan, j) {
 		return ""
 	}
 	known := *j

@@ -65,7 +65,7 @@ func TestTheStatusSaysWhatComesNext(t *testing.T) {
 		if alone := strings.Contains(c.next, "the orchestrator continues it") || name == "arrived, and one is about to" || name == "blocked, and that was heard"; v.Unattended != alone {
 			t.Errorf("%s: unattended is %t", name, v.Unattended)
 		}
-		if v.State != c.state || v.Next != c.next || v.Names != c.names {
+		if string(v.State) != c.state || v.Next != c.next || v.Names != c.names {
 			t.Errorf("%s: %s, next %q, names %q; expected %s, %q, %q", name, v.State, v.Next, v.Names, c.state, c.next, c.names)
 		}
 		for _, next := range v.Commands {
@@ -107,7 +107,7 @@ func TestTheEndOfAPlanIsNotSeenAsAStop(t *testing.T) {
 		return err
 	}})
 	v, err := Status(t.Context(), p, records.NewStore(ends, "mall", "web"), clusters.Clusters{}, map[plans.Side]error{plans.Source: context.Canceled, plans.Destination: context.Canceled}, clock, func(verb string) string { return verb })
-	if err != nil || v.State != string(plans.Moved) {
+	if err != nil || v.State != plans.StateMoved {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

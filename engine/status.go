@@ -30,17 +30,17 @@ type View struct {
 	Source      plans.Ref `json:"source"`      // Source is the set that moves.
 	Destination plans.Ref `json:"destination"` // Destination is the place that the set moves to.
 	// State is Planned, Moving, Aborting, Finalizing, Waiting, Stopped, StoppedInFlight, Paused, Blocked, or the outcome.
-	State          string     `json:"state"`
-	Step           string     `json:"step,omitempty"`      // Step is the step under way, or the next one.
-	Reason         string     `json:"reason,omitempty"`    // Reason is why the plan is blocked, or what it waits for.
-	ReasonID       reasons.ID `json:"reasonID,omitempty"`  // ReasonID is the ID of the reason, for `stsmigrate explain`.
-	OverdueID      reasons.ID `json:"overdueID,omitempty"` // OverdueID is the ID of what is overdue.
-	Overdue        string     `json:"overdue,omitempty"`   // Overdue is what a wave waits for longer than expected.
-	Gates          string     `json:"gates,omitempty"`     // Gates says which gates were skipped; empty for none.
-	Holder         string     `json:"holder,omitempty"`    // Holder is the process that carries the plan out; empty for none.
-	Keeper         string     `json:"keeper,omitempty"`    // Keeper is the process that only keeps the names; empty for none.
-	Epoch          int64      `json:"epoch"`               // Epoch grows with every takeover of the plan.
-	MaxUnavailable int32      `json:"maxUnavailable"`      // MaxUnavailable is how many ordinals may be unavailable at once.
+	State          plans.State `json:"state"`
+	Step           string      `json:"step,omitempty"`      // Step is the step under way, or the next one.
+	Reason         string      `json:"reason,omitempty"`    // Reason is why the plan is blocked, or what it waits for.
+	ReasonID       reasons.ID  `json:"reasonID,omitempty"`  // ReasonID is the ID of the reason, for `stsmigrate explain`.
+	OverdueID      reasons.ID  `json:"overdueID,omitempty"` // OverdueID is the ID of what is overdue.
+	Overdue        string      `json:"overdue,omitempty"`   // Overdue is what a wave waits for longer than expected.
+	Gates          string      `json:"gates,omitempty"`     // Gates says which gates were skipped; empty for none.
+	Holder         string      `json:"holder,omitempty"`    // Holder is the process that carries the plan out; empty for none.
+	Keeper         string      `json:"keeper,omitempty"`    // Keeper is the process that only keeps the names; empty for none.
+	Epoch          int64       `json:"epoch"`               // Epoch grows with every takeover of the plan.
+	MaxUnavailable int32       `json:"maxUnavailable"`      // MaxUnavailable is how many ordinals may be unavailable at once.
 	// Next says in words what comes next.
 	Next     string        `json:"-"`
 	Commands []NextCommand `json:"next,omitempty"` // Commands lists the commands that may come next.
@@ -94,11 +94,7 @@ type View struct {
 // Rests reports whether the plan stays as it is until a user acts: it has an outcome, is paused or blocked, and no
 // request is under way that changes that.
 func (v *View) Rests() bool {
-	switch v.State {
-	case string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Blocked", "Paused":
-		return !v.work
-	}
-	return false
+	return v.State.Rests() && !v.work
 }
 
 // LooksOn reports whether the plan is blocked and a process looks whether what it waits for has ended: then it goes on.
@@ -159,7 +155,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if len(lost) == 0 {
 		v.Drains = e.drainable(ctx, j, cmp.Or(v.Holder, v.Keeper), command)
 	}
-	if more && v.State != "Paused" {
+	if more && v.State != plans.StatePaused {
 		v.Step = e.StepOf(step)
 		if _, why := j.Shown(v.Holder); why == "" && len(lost) == 0 {
 			if s := refused(j, e.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {

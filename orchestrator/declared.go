@@ -88,7 +88,7 @@ func (r *run) still(ctx context.Context, j *journal.Journal) error {
 
 // opened creates the journal of a plan that is approved and was never begun.
 func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Declared) (reconcile.Result, error) {
-	at := standing{name: p.Name, declared: d, plan: p, state: planReady}
+	at := standing{name: p.Name, declared: d, plan: p, state: plans.StatePlanReady}
 	spec := h.said(nil, d)
 	if spec == nil || spec.ApprovedHash != p.Hash {
 		return h.showing(ctx, at.unapproved(), 0)

@@ -20,9 +20,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// planning is the state of an object without a plan.
-const planning = "Planning"
-
 // draftRetryInterval is the pause before a plan that could not be made is tried again. draftTimeout is
 // how long the clusters may take to provide what the plan is made of.
 const (
@@ -46,7 +43,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 		h.silent(name)
 		return reconcile.Result{}, err
 	}
-	at := standing{name: name, declared: d, state: planning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
+	at := standing{name: name, declared: d, state: plans.StatePlanning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
 	switch {
 	case d.Object.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })

@@ -63,7 +63,7 @@ func TestAPlanIsMadeOfWhatApprovesNone(t *testing.T) {
 		if r, err = h.Reconcile(t.Context(), request()); err != nil || (r.RequeueAfter == draftRetryInterval) != c.tried {
 			t.Errorf("%s: tried again after %s, %v", name, r.RequeueAfter, err)
 		}
-		if state, message := told(t, h, "state"), told(t, h, "message"); state != planning || !strings.Contains(message, c.says) {
+		if state, message := told(t, h, "state"), told(t, h, "message"); state != string(plans.StatePlanning) || !strings.Contains(message, c.says) {
 			t.Errorf("%s: %s, %q; expected %q", name, state, message, c.says)
 		}
 		if _, err := records.NewStore(h.Live, h.Namespace, p.Name).Plan(t.Context()); err == nil {
@@ -87,7 +87,7 @@ func TestAPlanWaitsForItsApproval(t *testing.T) {
 		}
 	}
 	look()
-	if state, hash, message, summary := told(t, h, "state"), told(t, h, "hash"), told(t, h, "message"), told(t, h, "summary"); state != planReady || hash != p.Hash || !strings.Contains(message, "set spec.approvedHash to "+p.Hash) || !strings.Contains(summary, "web") {
+	if state, hash, message, summary := told(t, h, "state"), told(t, h, "hash"), told(t, h, "message"), told(t, h, "summary"); state != string(plans.StatePlanReady) || hash != p.Hash || !strings.Contains(message, "set spec.approvedHash to "+p.Hash) || !strings.Contains(summary, "web") {
 		t.Errorf("%s, %s, %q, %q", state, hash, message, summary)
 	}
 	if _, _, err := store.Journal(t.Context(), p); err == nil {

@@ -20,7 +20,7 @@ type gauges struct {
 	downtime                                                       *prometheus.HistogramVec
 
 	lock   sync.Mutex
-	states map[string]string // by plan
+	states map[string]plans.State // by plan
 }
 
 // metric describes one metric for users.
@@ -85,7 +85,7 @@ func (m metric) collector() prometheus.Collector {
 
 // newGauges creates the metrics and registers them.
 func newGauges(with prometheus.Registerer) (*gauges, error) {
-	g := &gauges{states: map[string]string{}}
+	g := &gauges{states: map[string]plans.State{}}
 	var errs []error
 	for _, m := range g.list() {
 		errs = append(errs, with.Register(m.collector()))
@@ -102,7 +102,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 // plan exports where a plan stands, as its journal records it. me is this process. holder is the process
 // that carries the plan out, if any: only the holder sees a wave arrive before the next write of the
 // journal.
-func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state, holder, me string) {
+func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state plans.State, holder, me string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(p.Name, state)
@@ -123,16 +123,16 @@ func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state, holder, me strin
 }
 
 // turned exports the state of a plan. The caller holds the lock.
-func (g *gauges) turned(plan, state string) {
+func (g *gauges) turned(plan string, state plans.State) {
 	if was, known := g.states[plan]; known && was != state {
-		g.state.DeleteLabelValues(plan, was)
+		g.state.DeleteLabelValues(plan, string(was))
 	}
 	g.states[plan] = state
-	g.state.WithLabelValues(plan, state).Set(1)
+	g.state.WithLabelValues(plan, string(state)).Set(1)
 }
 
 // turn exports the state of a plan and leaves its other metrics unchanged.
-func (g *gauges) turn(plan, state string) {
+func (g *gauges) turn(plan string, state plans.State) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(plan, state)

@@ -33,9 +33,6 @@ import (
 // disputeInterval is how long a status stays that another process has written, and that this one does not agree with.
 const disputeInterval = time.Minute
 
-// planReady is the state of a plan that is not approved yet.
-const planReady = "PlanReady"
-
 // kindMissing returns an error if a cluster has no kind StatefulSetMigration: without it there is
 // nothing to orchestrate.
 func kindMissing(m meta.RESTMapper, namespace string) error {
@@ -55,8 +52,9 @@ type standing struct {
 	plan     *plans.Plan
 	journal  *journal.Journal
 	// state is the result of records.State, or why there is no plan or journal.
-	state, holder string
-	asked         requests.Requested
+	state  plans.State
+	holder string
+	asked  requests.Requested
 	// wrong is why nothing can be done, and waits is what the plan waits for.
 	wrong   error
 	waitsID reasons.ID
@@ -66,7 +64,7 @@ type standing struct {
 // frontStatus is the status of a StatefulSetMigration.
 type frontStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-	State              string             `json:"state"`
+	State              plans.State        `json:"state"`
 	Since              *metav1.Time       `json:"since,omitempty"`
 	Message            string             `json:"message,omitempty"`
 	Course             plans.Direction    `json:"direction,omitempty"`
@@ -79,7 +77,7 @@ type frontStatus struct {
 }
 
 // since returns since when a plan has been in a state, if this was its status until now.
-func (f frontStatus) since(state string, now metav1.Time) *metav1.Time {
+func (f frontStatus) since(state plans.State, now metav1.Time) *metav1.Time {
 	if f.State == state && f.Since != nil {
 		return f.Since
 	}
@@ -122,7 +120,7 @@ func (s standing) ready() bool {
 
 // underWay reports whether the orchestrator works on the plan now.
 func (s standing) underWay() bool {
-	return s.asked.RemoveNames || slices.Contains([]string{planning, "Moving", "Aborting", "Finalizing"}, s.state)
+	return s.asked.RemoveNames || s.state.Worked()
 }
 
 // message returns what the user needs to know first, and the ID of its reason.
@@ -148,7 +146,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	id, message := s.message()
 	message = records.Brief(reasons.Tagged(id, message))
 	out := frontStatus{}
-	if s.state == unreadable { // what is known of the plan stays in the status
+	if s.state == plans.StateUnreadable { // what is known of the plan stays in the status
 		out = before
 	}
 	out.State, out.Since, out.Message, out.Conditions = s.state, before.since(s.state, now), message, slices.Clone(before.Conditions)
@@ -171,22 +169,22 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 		}
 		meta.SetStatusCondition(&out.Conditions, c)
 	}
-	say("Ready", s.ready(), s.state, message)
-	if s.state != unreadable {
-		say("Planned", s.plan != nil, s.state, message)
-		say("Moved", j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize, s.state, message)
-		say("Finalized", j.Outcome == plans.Finalized, s.state, message)
-		say("Aborted", j.Outcome == plans.Aborted, s.state, message)
+	say("Ready", s.ready(), string(s.state), message)
+	if s.state != plans.StateUnreadable {
+		say("Planned", s.plan != nil, string(s.state), message)
+		say("Moved", j.Outcome == plans.Moved || j.Leg.Direction == plans.Finalize, string(s.state), message)
+		say("Finalized", j.Outcome == plans.Finalized, string(s.state), message)
+		say("Aborted", j.Outcome == plans.Aborted, string(s.state), message)
 	}
 	_, why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], records.Brief(why))
 	// These two exist only while they are True.
-	stalled := s.state == "Blocked" || j.Overdue != "" || s.wrong != nil
+	stalled := s.state == plans.StateBlocked || j.Overdue != "" || s.wrong != nil
 	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && s.underWay()} {
 		if !is {
 			meta.RemoveStatusCondition(&out.Conditions, kind)
 		} else {
-			say(kind, true, cmp.Or(string(id), s.state), message)
+			say(kind, true, cmp.Or(string(id), string(s.state)), message)
 		}
 	}
 	slices.SortFunc(out.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })

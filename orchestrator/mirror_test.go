@@ -32,7 +32,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := &records.Declared{Object: d.Object, Spec: &plans.Declaration{Direction: plans.Finalize, ApprovedHash: p.Hash}}
-	is := func(state string, j journal.Journal) standing {
+	is := func(state plans.State, j journal.Journal) standing {
 		j.Detached = true
 		return standing{name: p.Name, declared: d, plan: p, journal: &j, state: state}
 	}
@@ -46,10 +46,10 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		want  kstatus.Status
 		waits string // the condition that `kubectl wait` waits for
 	}{
-		{standing{declared: d, state: planning}, kstatus.InProgressStatus, ""},
-		{standing{declared: d, state: planning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
-		{standing{declared: d, state: planReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another plan was approved
-		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Spec: d.Spec.Spec}}, state: planReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
+		{standing{declared: d, state: plans.StatePlanning}, kstatus.InProgressStatus, ""},
+		{standing{declared: d, state: plans.StatePlanning, wrong: errors.New("web is not there")}, kstatus.FailedStatus, ""},
+		{standing{declared: d, state: plans.StatePlanReady, plan: p}.unapproved(), kstatus.FailedStatus, "Planned"}, // another plan was approved
+		{standing{declared: &records.Declared{Object: d.Object, Spec: &plans.Declaration{Spec: d.Spec.Spec}}, state: plans.StatePlanReady, plan: p}.unapproved(), kstatus.InProgressStatus, "Planned"},
 		{is("Planned", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Moving", journal.Journal{}), kstatus.InProgressStatus, "Planned"},
 		{is("Blocked", journal.Journal{Blocked: "volume a is in use"}), kstatus.FailedStatus, "Planned"},
@@ -81,7 +81,7 @@ func TestToolsThatKnowNoKindUnderstandAPlan(t *testing.T) {
 		if err != nil || got.Status != c.want || c.s.journal != nil && c.s.journal.Blocked != "" && got.Message != c.s.journal.Blocked {
 			t.Errorf("after %q, %s: %v (%v), expected %s; %+v", before.State, c.s.state, got, err, c.want, after.Conditions)
 		}
-		awaited(t, c.s.state, after, c.waits)
+		awaited(t, string(c.s.state), after, c.waits)
 		before, now = after, metav1.NewTime(now.Add(time.Minute))
 	}
 	again := shows(before, is("Finalized", journal.Journal{Outcome: plans.Finalized, Leg: plans.Leg{Direction: plans.Finalize}}), now)
@@ -221,7 +221,7 @@ func TestReplicasThatDoNotAgreeDoNotWakeEachOtherForEver(t *testing.T) {
 		return again
 	}
 	fails := func(port string) standing {
-		return standing{state: planning, wrong: errors.New("no answer from :" + port)}
+		return standing{state: plans.StatePlanning, wrong: errors.New("no answer from :" + port)}
 	}
 	show(one, fails("1"), 1)
 	show(other, fails("2"), 2)
@@ -234,13 +234,13 @@ func TestReplicasThatDoNotAgreeDoNotWakeEachOtherForEver(t *testing.T) {
 	show(one, fails("3"), 3) // of a new try
 	clock = clock.Add(disputeInterval)
 	show(other, fails("2"), 4)
-	show(one, standing{state: planReady, plan: p}, 5)
-	show(other, standing{state: planReady, plan: p}, 5)
+	show(one, standing{state: plans.StatePlanReady, plan: p}, 5)
+	show(other, standing{state: plans.StatePlanReady, plan: p}, 5)
 	show(one, standing{state: "Paused", plan: p}, 6)
-	show(other, standing{state: planReady, plan: p}, 6) // its cache is behind
+	show(other, standing{state: plans.StatePlanReady, plan: p}, 6) // its cache is behind
 	show(other, standing{state: "Paused", plan: p}, 6)
-	show(other, standing{state: planReady, plan: p}, 7)
-	show(one, standing{state: planReady, plan: p, holder: "other"}, 7)
+	show(other, standing{state: plans.StatePlanReady, plan: p}, 7)
+	show(one, standing{state: plans.StatePlanReady, plan: p, holder: "other"}, 7)
 	show(one, standing{state: "Paused", plan: p}, 8) // after the other one had the plan
 }
 

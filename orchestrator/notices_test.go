@@ -352,7 +352,7 @@ func TestNoSecretGetsIntoANotification(t *testing.T) {
 	d.SetLabels(map[string]string{"note": planted})
 	d.Object["spec"] = map[string]any{"source": map[string]any{"name": planted}}
 	h.Cached = fake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-	for _, word := range []string{planning, planReady, "Planned", "Moving", "Blocked", "Paused", "Moved", "Split", "Aborting", "Aborted", "Finalizing", "Finalized", unreadable} {
+	for _, word := range []plans.State{plans.StatePlanning, plans.StatePlanReady, plans.StatePlanned, plans.StateMoving, plans.StateBlocked, plans.StatePaused, plans.StateMoved, plans.StateSplit, plans.StateAborting, plans.StateAborted, plans.StateFinalizing, plans.StateFinalized, plans.StateUnreadable} {
 		for _, j := range []*journal.Journal{
 			nil, journal.New(p),
 			{Blocked: "a claim is in the way"},

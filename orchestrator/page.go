@@ -33,13 +33,13 @@ func (h *Orchestrator) put(s standing) {
 	id, why := s.message()
 	r.Reason, r.Next = records.Brief(why), h.next(s)
 	r.Explained(string(id), reasons.Runbook(id))
-	r.Attention = r.Attention || s.wrong != nil || s.state == planReady
+	r.Attention = r.Attention || s.wrong != nil || s.state.Approval()
 	since := h.Now()
 	if s.declared != nil {
 		status, _, _ := unstructured.NestedMap(s.declared.Object.Object, "status")
 		state, _, _ := unstructured.NestedString(status, "state")
 		text, _, _ := unstructured.NestedString(status, "since")
-		if at, err := time.Parse(time.RFC3339, text); err == nil && state == s.state {
+		if at, err := time.Parse(time.RFC3339, text); err == nil && state == string(s.state) {
 			since = at
 		}
 		r.Since = &since

@@ -15,9 +15,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// unreadable is the state of a plan whose record cannot be read, in metrics and conditions.
-const unreadable = "Unreadable"
-
 // unreadableRecheck is the pause before such a record is read again, even if it has not changed.
 const unreadableRecheck = time.Minute
 
@@ -49,7 +46,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 		h.gauges.stateless(name)
 		return later, nil
 	}
-	h.gauges.turn(name, unreadable)
+	h.gauges.turn(name, plans.StateUnreadable)
 	if h.isNews(recordOf(name), why.Error()) {
 		if errors.As(why, new(plans.Panic)) {
 			h.gauges.panics.WithLabelValues().Inc()
@@ -63,7 +60,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	if err != nil {
 		return later, err
 	}
-	return h.showing(ctx, standing{name: name, declared: d, state: unreadable, wrong: why}, unreadableRecheck)
+	return h.showing(ctx, standing{name: name, declared: d, state: plans.StateUnreadable, wrong: why}, unreadableRecheck)
 }
 
 // tellUnread writes an event on the ConfigMap that cannot be read.
@@ -78,6 +75,6 @@ func (h *Orchestrator) tellUnread(ctx context.Context, name string, why error) e
 		return fmt.Errorf("reading ConfigMap %s: %w", at, err)
 	}
 	cm.APIVersion, cm.Kind = "v1", "ConfigMap"
-	h.Events.Event(&cm, corev1.EventTypeWarning, unreadable, why.Error())
+	h.Events.Event(&cm, corev1.EventTypeWarning, "Unreadable", why.Error())
 	return nil
 }

@@ -125,8 +125,8 @@ const (
 
 // Without a span, and without a gate.
 const (
-	noSpan Span = ""
-	noGate When = ""
+	noSpan = ""
+	noGate = ""
 )
 
 // operation is all that the program knows of an operation. Every question about a step is a column, so that a new one answers

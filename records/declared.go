@@ -97,7 +97,7 @@ func (d *Declared) Requester(field string, written bool) string {
 // Over reports whether the plan of the object has ended, by its status.
 func (d *Declared) Over() bool {
 	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
-	return state == string(plans.Finalized) || state == string(plans.Aborted)
+	return plans.State(state).Ended()
 }
 
 // UnderWay is the finalizer of the object and of the record of a plan that an orchestrator has under way. Users can

@@ -16,19 +16,16 @@ import (
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
-// Unreadable is the state of a plan that exists and that this program cannot read.
-const Unreadable = "Unreadable"
-
 // Listed is one plan of a list, in the namespace that stores it: the destination's namespace, or that of
 // the orchestrator.
 type Listed struct {
-	APIVersion  string     `json:"apiVersion"`
-	Kind        string     `json:"kind"`
-	Name        string     `json:"name"`
-	Namespace   string     `json:"namespace"`
-	State       string     `json:"state"`
-	Source      *plans.Ref `json:"source,omitempty"`
-	Destination *plans.Ref `json:"destination,omitempty"`
+	APIVersion  string      `json:"apiVersion"`
+	Kind        string      `json:"kind"`
+	Name        string      `json:"name"`
+	Namespace   string      `json:"namespace"`
+	State       plans.State `json:"state"`
+	Source      *plans.Ref  `json:"source,omitempty"`
+	Destination *plans.Ref  `json:"destination,omitempty"`
 	// Reason is why a plan is Unreadable.
 	Reason string `json:"reason,omitempty"`
 	// ReasonID names why a plan is blocked or waits, or why it is Unreadable.
@@ -89,7 +86,7 @@ func holdsPlan(cm *corev1.ConfigMap) bool {
 
 // describe reads one plan, and its journal from the same namespace.
 func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now func() time.Time) Entry {
-	out := Entry{Listed: Listed{APIVersion: plans.APIVersion, Kind: "PlanSummary", Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: Unreadable, ReasonID: reasons.RecordUnreadable}}
+	out := Entry{Listed: Listed{APIVersion: plans.APIVersion, Kind: "PlanSummary", Name: strings.TrimPrefix(cm.Name, RecordName("")), Namespace: cm.Namespace, State: plans.StateUnreadable, ReasonID: reasons.RecordUnreadable}}
 	var err error
 	if out.Plan, err = planIn(cm); err != nil {
 		out.Reason = err.Error()
@@ -115,31 +112,28 @@ func describe(ctx context.Context, home client.Client, cm *corev1.ConfigMap, now
 	return out
 }
 
-// StoppedInFlight is the state of a plan that no process carries out while ordinals are on neither side, by the journal.
-const StoppedInFlight = "StoppedInFlight"
-
 // State returns the state of a plan in one word. holder is the process that works on it now, or "".
-func State(p *plans.Plan, j *journal.Journal, holder string) string {
+func State(p *plans.Plan, j *journal.Journal, holder string) plans.State {
 	switch {
 	case j.Outcome != "":
-		return string(j.Outcome)
+		return plans.State(j.Outcome)
 	case j.Blocked != "":
-		return "Blocked"
+		return plans.StateBlocked
 	case j.AtRest(p):
-		return "Paused"
+		return plans.StatePaused
 	case j.Epoch == 0:
-		return "Planned"
+		return plans.StatePlanned
 	case holder == "" && j.Detached:
-		return "Waiting" // for a process to take it
+		return plans.StateWaiting // for a process to take it
 	case holder == "":
 		if _, flying := j.Places(p); flying > 0 {
-			return StoppedInFlight
+			return plans.StateStoppedInFlight
 		}
-		return "Stopped"
+		return plans.StateStopped
 	case j.Leg.Direction == plans.Abort:
-		return "Aborting"
+		return plans.StateAborting
 	case j.Leg.Direction == plans.Finalize:
-		return "Finalizing"
+		return plans.StateFinalizing
 	}
-	return "Moving"
+	return plans.StateMoving
 }

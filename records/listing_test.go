@@ -101,7 +101,7 @@ func TestEveryPlanIsListedWhereItIsKept(t *testing.T) {
 		for _, one := range list {
 			name := one.Namespace + "/" + one.Name
 			state, reason, _ := strings.Cut(left[name], " ")
-			if one.State != state || !strings.Contains(one.Reason, reason) || reason == "" && one.Reason != "" {
+			if string(one.State) != state || !strings.Contains(one.Reason, reason) || reason == "" && one.Reason != "" {
 				t.Errorf("in %q, %s is %s because %q; expected %s", namespace, name, one.State, one.Reason, left[name])
 			}
 			delete(left, name)

@@ -119,7 +119,7 @@ func TestAStoredPlanNeverChanges(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
-		if got, err := List(t.Context(), home, "", planstest.Noon); err != nil || len(got) != 1 || got[0].State != Unreadable || !strings.Contains(got[0].Reason, want) {
+		if got, err := List(t.Context(), home, "", planstest.Noon); err != nil || len(got) != 1 || got[0].State != plans.StateUnreadable || !strings.Contains(got[0].Reason, want) {
 			t.Errorf("listed: %+v, %v, expected %q", got, err, want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // what comes next. It keeps to the size as Render does.
 func Explain(m Migration, size Size, style Style) string {
 	lines := m.head(size.Width, style)
-	if text := stateWords(m.State); text != "" {
+	if text := m.State.Text(); text != "" {
 		lines = append(lines, sentence("state", text, size.Width, allText)...)
 	}
 	if m.Wait.Reason != "" {
@@ -56,39 +56,6 @@ func spanWords(s plans.Span) string {
 		return "until its pod is available"
 	case plans.Unattended:
 		return "no process carried it on"
-	}
-	return ""
-}
-
-// stateWords returns what the state of a plan means.
-func stateWords(state string) string {
-	switch state {
-	case "Planned":
-		return "nothing has begun"
-	case "Moving":
-		return "a process moves the ordinals, highest first"
-	case "Aborting":
-		return "a process moves the ordinals back, lowest first"
-	case "Finalizing":
-		return "a process deletes what is left of the source"
-	case "Stopped":
-		return "no process carries the plan out; all that was done is recorded, no ordinal is in flight, and nothing is lost"
-	case "StoppedInFlight":
-		return "no process carries the plan out, and ordinals are on neither side until one does; all that was done is recorded, and nothing is lost"
-	case "Waiting":
-		return "the plan waits for an orchestrator"
-	case "Paused":
-		return "a user has paused the plan; no ordinal is in flight"
-	case "Blocked":
-		return "the plan needs you; nothing more is written, and nothing is lost"
-	case string(plans.Moved):
-		return "every ordinal is on the destination; the source is not cleaned up yet"
-	case string(plans.Split):
-		return "the ordinals are on both sides, as requested"
-	case string(plans.Finalized):
-		return "the source is cleaned up; nothing is left to do"
-	case string(plans.Aborted):
-		return "everything is back on the source; nothing is left to do"
 	}
 	return ""
 }

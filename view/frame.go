@@ -59,7 +59,7 @@ func (m Migration) head(width int, style Style) []string {
 	}
 	out := flow([]string{
 		style.paint(plain(m.Plan), strong), plain(m.Source) + " -> " + plain(m.Destination),
-		style.paint(plain(m.State), tintOf(m.State)), limit,
+		style.paint(plain(string(m.State)), tintOf(m.State)), limit,
 	}, width)
 	done := fmt.Sprintf("%d of %d", m.Arrived, len(m.Ordinals))
 	if m.To == plans.Source {

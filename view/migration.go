@@ -14,7 +14,7 @@ type Migration struct {
 	Source, Destination         string
 	SourceName, DestinationName string
 	// State is one word, such as Moving.
-	State string
+	State plans.State
 	// Active reports that a process continues the plan by itself.
 	Active bool
 	// To is the side that the ordinals move to.

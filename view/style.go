@@ -62,14 +62,15 @@ func (s Style) pick(ascii, other string) string {
 }
 
 // tintOf returns the role of the word for a plan's state.
-func tintOf(state string) tint {
-	switch state {
-	case "Blocked", "Unreadable", "StoppedInFlight":
+func tintOf(state plans.State) tint {
+	switch state.Tone() {
+	case plans.ToneBad:
 		return bad
-	case "Paused", "Stopped", "Waiting", string(plans.Split), string(plans.Aborted):
+	case plans.ToneBusy:
 		return busy
-	case string(plans.Moved), string(plans.Finalized):
+	case plans.ToneGood:
 		return good
+	case plans.TonePlain:
 	}
 	return strong
 }

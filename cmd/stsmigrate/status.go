@@ -11,7 +11,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -58,11 +57,11 @@ func statusOf(v *engine.View) output.Document {
 // stateCode returns the exit code of a state that is not healthy, or nil.
 func stateCode(v *engine.View) error {
 	switch v.State {
-	case "Blocked":
+	case plans.StateBlocked:
 		return exitCode{code: exitBlocked}
-	case string(plans.Aborted):
+	case plans.StateAborted:
 		return exitCode{code: exitAborted}
-	case records.StoppedInFlight:
+	case plans.StateStoppedInFlight:
 		return exitCode{code: exitInFlight}
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestAStoppedPlanSaysWhatIsDown(t *testing.T) {
 			}
 			showsWhatIsDown(t, got, c.state, c.says)
 			got = command(t, append([]string{"status", "web", "-o", "json"}, reach...)...)
-			viewHasWhatIsDown(t, got, c.state, c.says != "")
+			viewHasWhatIsDown(t, got, plans.State(c.state), c.says != "")
 			if got = command(t, append([]string{"get"}, reach...)...); !strings.Contains(got.out, c.state) {
 				t.Errorf("get: %s", got.out)
 			}
@@ -93,7 +93,7 @@ func showsWhatIsDown(t *testing.T, got outcome, state, says string) {
 }
 
 // viewHasWhatIsDown checks the status for programs: the state, and whether the wave of web-2 is in flight.
-func viewHasWhatIsDown(t *testing.T, got outcome, state string, flies bool) {
+func viewHasWhatIsDown(t *testing.T, got outcome, state plans.State, flies bool) {
 	t.Helper()
 	var v engine.View
 	if err := json.Unmarshal([]byte(got.out), &v); err != nil || v.State != state || (v.InFlight != nil) != flies || v.InFlight != nil && (v.InFlight.Pods != "web-2" || len(v.InFlight.Down) != 1) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -55,7 +56,7 @@ stopped with an ordinal in flight, with 5 if it was aborted, and with 6 after --
 }
 
 // wait returns when the plan is in one of the states, or cannot get there without the user.
-func (a *app) wait(ctx context.Context, t *reach.Target, want []string, timeout time.Duration) error {
+func (a *app) wait(ctx context.Context, t *reach.Target, want []plans.State, timeout time.Duration) error {
 	last, verdict := live.Status{View: &engine.View{State: "not read"}}, live.NotYet
 	err := a.source(t).Feed(ctx, nil, a.complain).Follow(ctx, func(st live.Status) bool {
 		if st.View.State != last.View.State {

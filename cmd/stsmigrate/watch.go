@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
@@ -76,7 +77,7 @@ func (a *app) watchStatus(ctx context.Context, t *reach.Target) error {
 		return nil
 	case err != nil:
 		return err
-	case last.State == "Blocked":
+	case last.State == plans.StateBlocked:
 		fmt.Fprintf(a.ErrOut, "blocked: %s\nNext: %s\n", reasons.Tagged(last.ReasonID, last.Reason), last.Next)
 	}
 	return stateCode(last)

@@ -49,5 +49,5 @@ func (c *comparison) mayBePinned() bool {
 	case c.step.Op.Tightens():
 		return c.began && !c.journal.Resting || c.journal.Unsure(c.step)
 	}
-	return !c.step.Op.Closes() || c.step.Op.Part() == plans.Sets && !c.step.Op.Boundary()
+	return !c.step.Op.Closes() || c.step.Op == plans.Retire
 }

@@ -22,8 +22,8 @@ import (
 
 // Report is the result of a comparison. Its JSON form is stable within an API version.
 type Report struct {
-	Plan  string `json:"plan"`
-	State string `json:"state"`
+	Plan  string      `json:"plan"`
+	State plans.State `json:"state"`
 	// Step is the next step of the plan, or "".
 	Step string `json:"step,omitempty"`
 	// Added are the ordinals of the destination that the plan did not move: others have added them.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Change is the kind of a change of a plan's state. The type of a CloudEvent is TypePrefix and this word.
@@ -74,7 +76,7 @@ type State struct {
 	// ID and Hash are those of the plan, or empty if there is none yet.
 	ID, Hash string
 	// State is the word for the state in `stsmigrate get`.
-	State     string
+	State     plans.State
 	Direction string
 	// Reason is why the plan is blocked, overdue or failed, in one line, and ReasonID names it.
 	Reason, ReasonID string
@@ -115,21 +117,21 @@ type Event struct {
 
 // Data is what an event tells.
 type Data struct {
-	Plan           string `json:"plan"`
-	Namespace      string `json:"namespace"`
-	ID             string `json:"id,omitempty"`
-	Hash           string `json:"hash,omitempty"`
-	State          string `json:"state"`
-	Change         Change `json:"change"`
-	Previous       Change `json:"previous,omitempty"`
-	Direction      string `json:"direction,omitempty"`
-	Reason         string `json:"reason,omitempty"`
-	ReasonID       string `json:"reasonID,omitempty"`
-	Next           string `json:"next,omitempty"`
-	Source         *Set   `json:"source,omitempty"`
-	Destination    *Set   `json:"destination,omitempty"`
-	Ordinals       int32  `json:"ordinals,omitempty"`
-	MaxUnavailable int32  `json:"maxUnavailable,omitempty"`
+	Plan           string      `json:"plan"`
+	Namespace      string      `json:"namespace"`
+	ID             string      `json:"id,omitempty"`
+	Hash           string      `json:"hash,omitempty"`
+	State          plans.State `json:"state"`
+	Change         Change      `json:"change"`
+	Previous       Change      `json:"previous,omitempty"`
+	Direction      string      `json:"direction,omitempty"`
+	Reason         string      `json:"reason,omitempty"`
+	ReasonID       string      `json:"reasonID,omitempty"`
+	Next           string      `json:"next,omitempty"`
+	Source         *Set        `json:"source,omitempty"`
+	Destination    *Set        `json:"destination,omitempty"`
+	Ordinals       int32       `json:"ordinals,omitempty"`
+	MaxUnavailable int32       `json:"maxUnavailable,omitempty"`
 }
 
 // Mark returns the mark to store once the event is delivered, and the UID of the object to store it on.
@@ -164,16 +166,16 @@ func changeTo(last Change, s State) Change {
 		return change
 	}
 	switch s.State {
-	case "Planning", "PlanReady":
+	case plans.StatePlanning, plans.StatePlanReady:
 		if s.Failed {
 			return Failed
 		}
-		if s.State == "PlanReady" {
+		if s.State.Approval() {
 			return Planned
 		}
-	case "Planned":
+	case plans.StatePlanned:
 		return Approved
-	case "Moving":
+	case plans.StateMoving:
 		switch last {
 		case Begun, Resumed:
 			return moves(last)
@@ -182,10 +184,10 @@ func changeTo(last Change, s State) Change {
 		default:
 			return moves(Resumed)
 		}
-	case "Aborting":
+	case plans.StateAborting:
 		return moves(Aborting)
-	case "Blocked", "Paused", "Finalizing", "Moved", "Split", "Finalized", "Aborted", "Unreadable":
-		return Change(strings.ToLower(s.State))
+	case plans.StateBlocked, plans.StatePaused, plans.StateFinalizing, plans.StateMoved, plans.StateSplit, plans.StateFinalized, plans.StateAborted, plans.StateUnreadable:
+		return Change(strings.ToLower(string(s.State)))
 	}
 	return ""
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 func state(word string) State {
 	return State{
-		Home: "home-uid", Namespace: "stsmigrate", Plan: "web", Object: "object-uid", ID: "web-abc", Hash: "5e0d", State: word, Direction: "Move",
+		Home: "home-uid", Namespace: "stsmigrate", Plan: "web", Object: "object-uid", ID: "web-abc", Hash: "5e0d", State: plans.State(word), Direction: "Move",
 		Source:      &Set{Cluster: "east-uid", Context: "east", Namespace: "shop", Name: "web", Kind: "StatefulSet"},
 		Destination: &Set{Cluster: "west-uid", Context: "west", Namespace: "shop", Name: "web", Kind: "StatefulSet"},
 		Ordinals:    3, MaxUnavailable: 1,
@@ -131,7 +133,7 @@ func TestEventsAreAsTheSchemaSays(t *testing.T) {
 		for _, last := range append([]Change{""}, Changes()...) {
 			full := state(word)
 			full.Reason, full.ReasonID, full.Next = "why", "SetDiffers", "stsmigrate status web"
-			overdue, failed, bare := full, full, State{Home: "h", Namespace: "n", Plan: "p", Object: "o", State: word, Failed: true}
+			overdue, failed, bare := full, full, State{Home: "h", Namespace: "n", Plan: "p", Object: "o", State: plans.State(word), Failed: true}
 			overdue.Overdue, failed.Failed = true, true
 			for _, s := range []State{full, overdue, failed, bare} {
 				e, news := Next(Mark{Sequence: 3, Change: last}, s, time.Unix(1000, 0))

@@ -63,10 +63,10 @@ type Event struct {
 	// Step is the step that the event is about.
 	Step *Step `json:"step,omitempty"`
 	// State, Arrived, Ordinals and Unavailable are how the plan stands, with the type State.
-	State       string `json:"state,omitempty"`
-	Arrived     *int   `json:"arrived,omitempty"`
-	Ordinals    *int   `json:"ordinals,omitempty"`
-	Unavailable *int32 `json:"unavailable,omitempty"`
+	State       plans.State `json:"state,omitempty"`
+	Arrived     *int        `json:"arrived,omitempty"`
+	Ordinals    *int        `json:"ordinals,omitempty"`
+	Unavailable *int32      `json:"unavailable,omitempty"`
 	// Spans is how many seconds each span took, with the type Available.
 	Spans map[plans.Span]float64 `json:"spans,omitempty"`
 	// Reason is the ID of the reason, with the types Waiting, Overdue, Paused and Blocked: `stsmigrate explain ID`.

@@ -102,7 +102,7 @@ func (c completer) plans(ctx context.Context) ([]string, bool) {
 	}
 	var out, here []string
 	for _, l := range list {
-		out, here = append(out, l.Name+"\t"+l.State), append(here, l.Name)
+		out, here = append(out, l.Name+"\t"+string(l.State)), append(here, l.Name)
 	}
 	for _, name := range home.Marks(ctx) { // its record is elsewhere, and commands find it from here
 		if !slices.Contains(here, name) {

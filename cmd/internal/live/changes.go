@@ -96,12 +96,12 @@ func stateOf(p *plans.Plan, m moment) event.Event {
 // restOf returns the event that ends a watch.
 func restOf(p *plans.Plan, m moment) event.Event {
 	switch m.State {
-	case "Blocked":
+	case plans.StateBlocked:
 		return event.New(event.Blocked, m.At, p.Name, "blocked: "+m.View.Reason).Because(m.View.ReasonID)
-	case "Paused":
+	case plans.StatePaused:
 		return event.New(event.Paused, m.At, p.Name, "paused; no ordinal is in flight")
 	}
-	e := event.New(event.Finished, m.At, p.Name, "plan "+p.Name+": "+m.State)
+	e := event.New(event.Finished, m.At, p.Name, "plan "+p.Name+": "+string(m.State))
 	e.Outcome = plans.Outcome(m.State)
 	return e
 }

@@ -154,7 +154,7 @@ func TestTheSchemaIsThatOfTheProgram(t *testing.T) {
 // at returns a moment of a plan. where has the places of the ordinals, highest first: s, d or - for neither.
 func at(p *plans.Plan, seconds int, state, where string, change func(*engine.View, *journal.Journal)) Status {
 	began := metav1.NewTime(noon())
-	v := &engine.View{Timeline: journal.Timeline{Begun: &began}, Plan: p.Name, State: state, MaxUnavailable: 1, Unavailable: new(int32), Holder: "laptop/1"}
+	v := &engine.View{Timeline: journal.Timeline{Begun: &began}, Plan: p.Name, State: plans.State(state), MaxUnavailable: 1, Unavailable: new(int32), Holder: "laptop/1"}
 	for i, c := range where {
 		o := engine.OrdinalView{Ordinal: p.End() - 1 - int32(i), Source: "-", Destination: "-"}
 		switch c {

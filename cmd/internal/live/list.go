@@ -35,9 +35,6 @@ func WatchList(ctx context.Context, home *reach.End, namespace string, list []re
 	})
 }
 
-// gone is the state of a plan whose record was deleted, in a list that is watched.
-const gone = "Gone"
-
 // Changed returns the plans that have changed from one list to the next, and those that are gone.
 func Changed(before, after []records.Listed) []records.Listed {
 	was, out := map[string]records.Listed{}, []records.Listed{}
@@ -53,7 +50,7 @@ func Changed(before, after []records.Listed) []records.Listed {
 	}
 	for _, l := range before {
 		if old, left := was[l.Namespace+"/"+l.Name]; left {
-			old.State = gone
+			old.State = plans.StateGone
 			out = append(out, old)
 		}
 	}
@@ -108,13 +105,13 @@ func Row(l records.Listed, now time.Time, wide bool) string {
 
 func cells(l records.Listed, now time.Time, wide bool) []string {
 	progress, age := "?", "-"
-	if l.State != records.Unreadable && l.Ordinals > 0 {
+	if l.State != plans.StateUnreadable && l.Ordinals > 0 {
 		progress = fmt.Sprintf("%d of %d", l.Moved, l.Ordinals)
 	}
 	if l.Begun != nil {
 		age = duration.HumanDuration(now.Sub(l.Begun.Time))
 	}
-	out := []string{l.Namespace, l.Name, l.State, progress, age, orUnknown(l.Source), orUnknown(l.Destination)}
+	out := []string{l.Namespace, l.Name, string(l.State), progress, age, orUnknown(l.Source), orUnknown(l.Destination)}
 	if wide {
 		out = append(out, cmp.Or(l.MaxUnavailable, "?"), cmp.Or(l.Holder, "-"), cmp.Or(string(l.ReasonID), "-"))
 	}

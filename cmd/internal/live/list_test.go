@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // A list that is watched shows what is new, what has changed, and what is gone, and nothing twice.
 func TestAWatchedListShowsWhatHasChanged(t *testing.T) {
-	at := func(name, state string) records.Listed {
+	at := func(name string, state plans.State) records.Listed {
 		return records.Listed{Namespace: "shop", Name: name, State: state}
 	}
 	before := []records.Listed{at("a", "Moving"), at("b", "Paused"), at("c", "Moved")}

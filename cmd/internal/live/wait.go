@@ -11,25 +11,35 @@ import (
 	"github.com/stsmigrate/stsmigrate/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
-// States returns the states that a plan can be waited for.
-func States() []string {
-	return []string{string(plans.Moved), string(plans.Split), string(plans.Finalized), string(plans.Aborted), "Paused", "Blocked", "Stopped", records.StoppedInFlight, "Moving", "Aborting", "Finalizing"}
+// States returns the words of the states that a plan can be waited for.
+func States() (out []string) {
+	for _, s := range plans.AwaitedStates() {
+		out = append(out, string(s))
+	}
+	return out
 }
 
 // KnownStates returns these states as they are spelled here, whatever their case, or an error if one of them is no state.
-func KnownStates(want []string) ([]string, error) {
-	var out []string
+func KnownStates(want []string) ([]plans.State, error) {
+	var out []plans.State
 	for _, w := range want {
 		k := slices.IndexFunc(States(), func(s string) bool { return strings.EqualFold(s, w) })
 		if k < 0 {
 			return nil, fmt.Errorf("--for %s: expected one of %s%s", w, strings.Join(States(), ", "), program.DidYouMean(w, States()))
 		}
-		out = append(out, States()[k])
+		out = append(out, plans.State(States()[k]))
 	}
 	return out, nil
+}
+
+func joined(states []plans.State, with string) string {
+	var words []string
+	for _, s := range states {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, with)
 }
 
 // Verdict is what a wait finds.
@@ -51,30 +61,30 @@ const (
 )
 
 // Judge compares a plan with the states that are waited for.
-func Judge(want []string, v *engine.View) Verdict {
-	rests := slices.Contains([]string{"Blocked", "Paused", string(plans.Split)}, v.State)
-	switch state := plans.Outcome(v.State); {
+func Judge(want []plans.State, v *engine.View) Verdict {
+	rests := slices.Contains([]plans.State{plans.StateBlocked, plans.StatePaused, plans.StateSplit}, v.State)
+	switch {
 	case v.LooksOn() && slices.Contains(want, v.State):
 		return Reached
 	case rests && !v.Rests():
 		return NotYet // a request will change it, or it continues by itself
-	case slices.Contains(want, v.State), state == plans.Finalized && slices.Contains(want, string(plans.Moved)):
+	case slices.Contains(want, v.State), v.State == plans.StateFinalized && slices.Contains(want, plans.StateMoved):
 		return Reached
 	case rests:
 		return NeedsUser
-	case v.State == "Stopped", v.State == records.StoppedInFlight:
+	case v.State == plans.StateStopped, v.State == plans.StateStoppedInFlight:
 		return Abandoned
-	case state == plans.Aborted:
+	case v.State == plans.StateAborted:
 		return TurnedBack
-	case state == plans.Finalized:
+	case v.State == plans.StateFinalized:
 		return Over
 	}
 	return NotYet
 }
 
 // Unreached says why a wait has ended before the plan was in one of the states.
-func Unreached(t *reach.Target, s Status, verdict Verdict, want []string, timeout time.Duration) string {
-	plan, v, wanted := "plan "+t.Plan.Name, s.View, strings.Join(want, " or ")
+func Unreached(t *reach.Target, s Status, verdict Verdict, want []plans.State, timeout time.Duration) string {
+	plan, v, wanted := "plan "+t.Plan.Name, s.View, joined(want, " or ")
 	switch verdict {
 	case NeedsUser, Abandoned:
 		return plan + stands(t.Plan, s) + "\nNext: " + v.Next
@@ -97,13 +107,13 @@ func Unreached(t *reach.Target, s Status, verdict Verdict, want []string, timeou
 // stands says how a plan stands that does not continue by itself.
 func stands(p *plans.Plan, s Status) string {
 	switch s.View.State {
-	case "Stopped":
+	case plans.StateStopped:
 		return " was stopped with no ordinal in flight, and no process carries it on"
-	case records.StoppedInFlight:
+	case plans.StateStoppedInFlight:
 		return " was stopped in flight, and no process carries it on: " + downOf(s.View)
-	case "Blocked":
+	case plans.StateBlocked:
 		return " is blocked: " + reasons.Tagged(s.View.ReasonID, s.View.Reason)
-	case "Paused":
+	case plans.StatePaused:
 		if step, _, more := s.Journal.Next(p); more && step.Moves() {
 			return " is paused before " + p.Pods(step.Ordinals) + ", and does not continue by itself"
 		}

@@ -49,7 +49,7 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 	}
 	for at, d := range declared {
 		if !d.Over() {
-			out = append(out, s.row(records.Entry{Listed: records.Listed{Namespace: at.Namespace, Name: at.Name, State: records.Unreadable}}, d))
+			out = append(out, s.row(records.Entry{Listed: records.Listed{Namespace: at.Namespace, Name: at.Name, State: plans.StateUnreadable}}, d))
 		}
 	}
 	return out, nil
@@ -60,11 +60,11 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 	status := declaredStatus(d)
 	if e.Journal == nil && status.state != "" {
-		e.State, e.Reason, e.ReasonID = status.state, status.message, "" // the message names its reason itself
+		e.State, e.Reason, e.ReasonID = plans.State(status.state), status.message, "" // the message names its reason itself
 	}
 	r := dashboard.New(e.Namespace, e.Name, e.State, e.Plan, e.Journal)
-	r.Reason, r.Attention = plans.Line(e.Reason), r.Attention || e.Journal == nil && status.stalled || e.State == "PlanReady"
-	if status.state == e.State {
+	r.Reason, r.Attention = plans.Line(e.Reason), r.Attention || e.Journal == nil && status.stalled || e.State.Approval()
+	if plans.State(status.state) == e.State {
 		r.Since = status.since
 	}
 	j := e.Journal
