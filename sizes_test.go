@@ -9,25 +9,13 @@ import (
 	"testing"
 )
 
-// The limits of a package, tests left out, and of a top-level folder. They are to find the seams of what has grown,
-// and not to be met by cutting files in two.
+// The size of a package, tests left out, at which a reader should look for the concept to carve out, and the limit of a
+// top-level folder. What makes a package hard to read is limited in shape_test.go: lines can be shaved.
 const (
-	maxFiles = 25
-	maxLines = 3000
-	maxShare = 30 // per cent of the product
+	manyFiles = 25
+	manyLines = 3000
+	maxShare  = 30 // per cent of the product
 )
-
-// grown lists the packages above the limits, with the size that they must not exceed. A line here is a seam that
-// is not cut yet.
-func grown() map[string]size {
-	return map[string]size{
-		"cmd/stsmigrate": {33, 3300}, // one file per command
-		"engine":         {30, 3950},
-		"orchestrator":   {17, 3100},
-		"plans":          {30, 3800},
-		"storage":        {27, 3400},
-	}
-}
 
 type size struct{ files, lines int }
 
@@ -68,22 +56,15 @@ func sizes(t *testing.T) map[string]size {
 	return all
 }
 
-func TestNoRoomIsTooLarge(t *testing.T) {
+func TestNoFolderIsMostOfTheProduct(t *testing.T) {
 	t.Parallel()
 	folders, total := map[string]int{}, 0
 	for name, s := range sizes(t) {
 		top, _, _ := strings.Cut(name, "/")
 		folders[top] += s.lines
 		total += s.lines
-		most, known := grown()[name]
-		if !known {
-			most = size{maxFiles, maxLines}
-		}
-		if s.files > most.files || s.lines > most.lines {
-			t.Errorf("package %s has %d files and %d lines, expected at most %d and %d: look for the concept that is missing", name, s.files, s.lines, most.files, most.lines)
-		}
-		if known && s.files <= maxFiles && s.lines <= maxLines {
-			t.Errorf("package %s is within the limits: take its line out of grown", name)
+		if s.files > manyFiles || s.lines > manyLines {
+			t.Logf("package %s has %d files and %d lines: is there a concept to carve out?", name, s.files, s.lines)
 		}
 	}
 	for top, lines := range folders {
