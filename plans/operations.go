@@ -148,7 +148,7 @@ type operation struct {
 }
 
 // operations is the table of the operations, in the order in which a plan takes them, which is the only one that is safe.
-var operations = []operation{
+var operations = []operation{ //nolint:gochecknoglobals // a table that every step asks
 	{Freeze, Sets, Opens, OfPlan, NoWave, BudgetsStay, Releases, Pausable, Unguarded, OneStep, noSpan, noGate, "both sets belong to the plan, and the destination has what its pods need"},
 	{Protect, Volumes, Opens, OfOrdinal, NoWave, BudgetsStay, Releases, Pausable, Unguarded, ManySteps, noSpan, noGate, "the volumes of an ordinal become Retain"},
 	{Share, Volumes, Opens, OfPlan, NoWave, BudgetsStay, Releases, Pausable, Unguarded, OneStep, noSpan, noGate, "both sides have claims on the volumes that all ordinals mount"},

@@ -62,7 +62,7 @@ type stateRow struct {
 }
 
 // stateRows is the table of the states. Those that can be waited for are listed in this order.
-var stateRows = []stateRow{
+var stateRows = []stateRow{ //nolint:gochecknoglobals // a table
 	{StateMoved, ToneGood, CourseUser, true, true, "every ordinal is on the destination; the source is not cleaned up yet"},
 	{StateSplit, ToneBusy, CourseUser, true, true, "the ordinals are on both sides, as requested"},
 	{StateFinalized, ToneGood, CourseNone, true, true, "the source is cleaned up; nothing is left to do"},

@@ -24,11 +24,6 @@ func TestEveryStateHasARow(t *testing.T) {
 			t.Errorf("%s rests, and %s changes it next", r.state, r.course)
 		}
 	}
-	for _, o := range []Outcome{Moved, Split, Finalized, Aborted} {
-		if !State(o).Rests() {
-			t.Errorf("the outcome %s is no state at which a plan rests", o)
-		}
-	}
 	declared := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if c, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(c.Names[0].Name, "State") {
@@ -41,5 +36,13 @@ func TestEveryStateHasARow(t *testing.T) {
 	})
 	if declared != len(stateRows) {
 		t.Errorf("%d states are declared, and the table has %d rows", declared, len(stateRows))
+	}
+}
+
+func TestAPlanRestsAtAnOutcome(t *testing.T) {
+	for _, o := range []Outcome{Moved, Split, Finalized, Aborted} {
+		if !State(o).Rests() {
+			t.Errorf("the outcome %s is no state at which a plan rests", o)
+		}
 	}
 }

@@ -63,6 +63,7 @@ func stateCode(v *engine.View) error {
 		return exitCode{code: exitAborted}
 	case plans.StateStoppedInFlight:
 		return exitCode{code: exitInFlight}
+	default:
+		return nil
 	}
-	return nil
 }

@@ -188,6 +188,7 @@ func changeTo(last Change, s State) Change {
 		return moves(Aborting)
 	case plans.StateBlocked, plans.StatePaused, plans.StateFinalizing, plans.StateMoved, plans.StateSplit, plans.StateFinalized, plans.StateAborted, plans.StateUnreadable:
 		return Change(strings.ToLower(string(s.State)))
+	case plans.StateWaiting, plans.StateStopped, plans.StateStoppedInFlight, plans.StateGone:
 	}
 	return ""
 }

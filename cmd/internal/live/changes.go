@@ -100,6 +100,7 @@ func restOf(p *plans.Plan, m moment) event.Event {
 		return event.New(event.Blocked, m.At, p.Name, "blocked: "+m.View.Reason).Because(m.View.ReasonID)
 	case plans.StatePaused:
 		return event.New(event.Paused, m.At, p.Name, "paused; no ordinal is in flight")
+	default:
 	}
 	e := event.New(event.Finished, m.At, p.Name, "plan "+p.Name+": "+string(m.State))
 	e.Outcome = plans.Outcome(m.State)

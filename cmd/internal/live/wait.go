@@ -118,6 +118,7 @@ func stands(p *plans.Plan, s Status) string {
 			return " is paused before " + p.Pods(step.Ordinals) + ", and does not continue by itself"
 		}
 		return " is paused, and does not continue by itself"
+	default:
 	}
 	return fmt.Sprintf(" is split as asked, and does not continue by itself: %s has the ordinals from %d upwards", p.Destination, s.Journal.Leg.Lowest)
 }
