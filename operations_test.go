@@ -25,6 +25,7 @@ func mayName() map[string]string {
 		"engine/engine.go":             "gives each operation its look",
 		"engine/takeover.go":           "Thaw is the only step after Unshare",
 		"engine/verify/rules.go":       "the facts about a set and its volumes while they are given back",
+		"engine/verify/rollouts.go":    "a set may be pinned until Retire",
 		"plans/preview/writes.go":      "gives each operation its writes",
 		"cmd/stsmigrate/ends.go":       "the way back ends with Retire",
 		"cmd/internal/live/changes.go": "the event of an arrival is that of Grow",
