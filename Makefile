@@ -9,7 +9,7 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 # What a release has archives for, and what its images are made for.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
-ROOMS     := $(addprefix ./,$(addsuffix /...,adoption clusters cmd dashboard deploy dns docs/schemas engine expressions gates orchestrator pdb plans preflight reasons records report rollout sets slicecontroller storage view writes))
+ROOMS     := $(addprefix ./,$(addsuffix /...,cmd deploy docs/schemas internal orchestrator pdb plans slicecontroller storage))
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
@@ -53,7 +53,7 @@ reproducible: ## Build the programs in two folders, and compare their bytes
 test: unit integration ## Run every test: unit and simulation, then real control planes
 
 unit: ## Run the unit tests and the simulation (no clusters)
-	go test -timeout 30m . $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo ./test/reliability
+	go test -timeout 30m ./test/repo $(ROOMS) ./test/simulation/... ./test/pictures/... ./test/zoo ./test/reliability
 	cd test/e2e && go test ./history/... ./images/...
 	cd deploy/release && go test -count=1 ./... # Go does not see when the manifest changes, which is of another module
 
@@ -91,9 +91,9 @@ reliability: ## Play everything that shows that the promises hold, in rounds, an
 
 fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what reads those of strangers, 100,000 each (FUZZ=5000000x for more; a number and no time, since the go command may fail at the end of a time: go.dev/issue/75804)
 	go test ./plans/journal -run '^$$' -fuzz '^FuzzJournal$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
-	go test ./engine/runner -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
+	go test ./internal/engine/runner -run '^$$' -fuzz '^FuzzPlan$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
 	go test ./orchestrator/fleet -run '^$$' -fuzz '^FuzzSanitize$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
-	go test ./dns -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
+	go test ./internal/dns -run '^$$' -fuzz '^FuzzNames$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
 	go test ./pdb -run '^$$' -fuzz '^FuzzBudgets$$' -fuzztime $(or $(FUZZ),100000x) -fuzzminimizetime 100x
 
 demo: ## Move a set of five between two local clusters; KILL=1 kills the process ten times (BINARIES=DIR has etcd, kube-apiserver and so on: what it lacks is compiled)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/client-go/tools/record"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 )
 
 // A plan that another process has taken over is not blocked, and no alert is raised for it.

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stsmigrate/stsmigrate/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"

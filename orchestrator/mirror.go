@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The status of a StatefulSetMigration is derived from the plan and its journal. Its conditions are the

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/stsmigrate/stsmigrate/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // put shows a plan on the page.

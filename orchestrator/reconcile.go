@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stsmigrate/stsmigrate/dashboard"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/refusals"
-	"github.com/stsmigrate/stsmigrate/engine/requests"
-	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/refusals"
+	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // Orchestrator carries out the detached plans of a namespace.

@@ -30,13 +30,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/clusters/transport"
-	"github.com/stsmigrate/stsmigrate/dashboard"
-	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // Options configure the process.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // DeclarationKind is the kind of the object by which users and GitOps tools request a migration from

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // Standing is the progress of a step as seen in the clusters.
@@ -113,7 +113,7 @@ type Observation struct {
 	Span Span
 	// Idle, with During, reports that the wait is for a node, a disk or the application, and not for
 	// the controllers of a cluster. An orchestrator then lets a wave of another plan
-	// start (`engine/wavelimit`).
+	// start (`internal/engine/wavelimit`).
 	Idle bool
 	// Eases, with During of a wave that has not left, reports that the wait ends only, or sooner, when the budgets are open
 	// and the sets are not pinned.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // Panic is a panic of this program while it works on a plan. It is a bug of the program, whatever

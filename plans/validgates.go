@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/stsmigrate/stsmigrate/expressions"
+	"github.com/stsmigrate/stsmigrate/internal/expressions"
 )
 
 // refuseGates returns the first mistake in the gates of a Migration, in one sentence.

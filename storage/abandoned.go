@@ -8,10 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // closes reports whether a step is the last one of a plan that settles volumes.

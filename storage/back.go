@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/writes"
 )
 
 // Changed returns the saved manifest of a claim, updated with the later changes to the claim that was created

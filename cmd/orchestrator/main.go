@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/orchestrator"
 	"github.com/stsmigrate/stsmigrate/plans"
 )

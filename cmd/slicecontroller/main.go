@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/stsmigrate/stsmigrate/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/slicecontroller"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/core"
 )

@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/adoption"
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/adoption"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -12,17 +12,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 func (a *app) applyCommand() *cobra.Command {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // observed requires, BEFORE a plan is handed over, that an orchestrator is alive and can read the plan. A user

@@ -12,13 +12,13 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/hints"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/preflight/volumes"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // conclude reports how a run ended, what it has left in flight, and which command comes next.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/explain"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 func (a *app) explainCommand() *cobra.Command {

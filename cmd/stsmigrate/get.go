@@ -9,7 +9,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 )
 
 func (a *app) getCommand() *cobra.Command {

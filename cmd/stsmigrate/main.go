@@ -14,7 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // The exit codes. They are part of the interface and never change their meaning.

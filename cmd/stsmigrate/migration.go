@@ -13,9 +13,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // dry returns the target of a command whose every write can be a dry run. With --dry-run=server they all are.

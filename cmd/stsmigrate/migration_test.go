@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // migrationFile writes a Migration of the set of keep.

@@ -11,7 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"

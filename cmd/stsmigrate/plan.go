@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 func (a *app) planCommand() *cobra.Command {

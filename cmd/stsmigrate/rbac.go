@@ -17,8 +17,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 // sideFlags name a plan in a file and one of its sides.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/report"
+	"github.com/stsmigrate/stsmigrate/internal/report"
 )
 
 func (a *app) reportCommand() *cobra.Command {

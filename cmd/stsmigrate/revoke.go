@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 func (a *app) revokeCommand() *cobra.Command {

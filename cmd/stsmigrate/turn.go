@@ -11,17 +11,17 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/rehearsal"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/requests"
-	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
-	"github.com/stsmigrate/stsmigrate/preflight"
 )
 
 // turn is what a user wants of a stored plan from now on.

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // atRest are plans that stay as they are until a user acts, with the exit codes of `status -w` and `wait`.

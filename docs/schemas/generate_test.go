@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/docs/schemas"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/report"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/report"
 )
 
 const (
@@ -48,12 +48,12 @@ func generated(t *testing.T, kind string) []byte {
 		Namer: qualified,
 	}
 	words := map[string][]any{}
-	for _, room := range []string{"plans", "report", "engine", "reasons"} {
+	for _, room := range []string{"plans", "internal/report", "internal/engine", "internal/reasons"} {
 		if err := r.AddGoComments(module+"/docs/schemas", "../../"+room, jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, room := range []string{"plans", "plans/journal", "engine"} {
+	for _, room := range []string{"plans", "plans/journal", "internal/engine"} {
 		constants(t, room, words)
 	}
 	for name, text := range r.CommentMap {

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/docs/schemas"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/report"
+	"github.com/stsmigrate/stsmigrate/internal/view/event"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/report"
-	"github.com/stsmigrate/stsmigrate/view/event"
 )
 
 var update = flag.Bool("update", false, "write the schemas anew") //nolint:gochecknoglobals // a flag of the test

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/clusters/transport"
-	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/internal/dns"
 )
 
 // Home is the name of the orchestrator's own cluster.

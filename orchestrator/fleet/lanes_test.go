@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 )
 
 var _ flowcontrol.RateLimiter = &lanes{}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 )
 
 // authority returns the certificate of an authority, in the format of a kubeconfig.

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/stsmigrate/stsmigrate/clusters/transport"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
 )
 
 // wire is the connection to the cluster of a Secret. It connects to no address of this machine or of the

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // panel is one panel of the dashboard: a graph over time, or a table of the present.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 func TestWhatAReasonQuotesIsNotTold(t *testing.T) {

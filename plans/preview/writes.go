@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
 )

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/dns"
+	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 )

@@ -76,7 +76,7 @@ func TestAPageOfFixedResults(t *testing.T) {
 	}
 	k := known{
 		Promises: []promise{{ID: "S1", Promise: "One identity", Tests: []string{"storage TestVacate"}}},
-		World:    []happening{{What: "gates", How: "they answer no", Tests: []string{"gates TestThem"}}},
+		World:    []happening{{What: "gates", How: "they answer no", Tests: []string{"internal/gates TestThem"}}},
 		Bugs:     []bug{{Found: "zoo", What: "a guard without a test", Fix: "it has one", Decision: 109}},
 	}
 	compareFile(t, "testdata/page.md", write(all, k))

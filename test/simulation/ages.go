@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/gates"
+	"github.com/stsmigrate/stsmigrate/internal/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
-	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )

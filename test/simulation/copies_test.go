@@ -13,14 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // rotate changes what pods name on a side, as a user does. The value says which time it is.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stsmigrate/stsmigrate/gates"
+	"github.com/stsmigrate/stsmigrate/internal/gates"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

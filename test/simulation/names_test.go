@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // A process that keeps names may sleep for longer than its Lease lasts. It then detects that another process

@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/stsmigrate/stsmigrate/clusters/answers"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // passing are the answers of an API server that has just started, and the reason for which a plan is blocked if they do

@@ -10,11 +10,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // lose deletes the record of the plan: the journal, or all of it.

@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // shut is a way in which a side takes no ordinals any more.

@@ -5,9 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/wavelimit"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 )
 
 type key struct{ kind, namespace, name string }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // toward runs processes towards a direction, turned if the plan is on another one, until the world has made a number of

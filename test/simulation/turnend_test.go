@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // finalizing returns a world in which finalize waits, since an ordinal of the destination is down.

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/recovery"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // at returns a world whose process stopped after the first step with this operation.

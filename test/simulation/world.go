@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
-	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"
 )
 

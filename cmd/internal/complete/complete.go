@@ -16,8 +16,8 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/explain"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 

@@ -9,9 +9,9 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // Everything is all that can be explained.

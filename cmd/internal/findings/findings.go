@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // more is the command that explains a check, wherever the program was installed from.

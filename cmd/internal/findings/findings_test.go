@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/preflight"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 )
 
 func found() []check.Finding {

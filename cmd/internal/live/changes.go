@@ -3,10 +3,10 @@ package live
 import (
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/view"
+	"github.com/stsmigrate/stsmigrate/internal/view/event"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/view"
-	"github.com/stsmigrate/stsmigrate/view/event"
 )
 
 // moment is a plan at one moment, as it was read and as it is drawn.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 )
 
 const (

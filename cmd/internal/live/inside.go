@@ -1,8 +1,8 @@
 package live
 
 import (
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // said is what the run of this process waits for, in its own words.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // What the run of this process says it waits for goes before what can be seen from outside, and nobody is sent to the

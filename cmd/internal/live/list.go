@@ -9,11 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // WatchList calls each for every plan that has changed since the list, until ctx ends.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/view"
+	"github.com/stsmigrate/stsmigrate/internal/view"
 )
 
 // Mode is how a plan is shown.

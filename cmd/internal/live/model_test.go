@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 
-	"github.com/stsmigrate/stsmigrate/view"
+	"github.com/stsmigrate/stsmigrate/internal/view"
 )
 
 // typed is a model on which keys are pressed, and what they did.

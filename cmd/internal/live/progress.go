@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/view/event"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/view/event"
 )
 
 // OfProgress returns the event for the progress of a run. ok is false for a step without news, and for an end, which

@@ -14,7 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/term"
 
-	"github.com/stsmigrate/stsmigrate/view"
+	"github.com/stsmigrate/stsmigrate/internal/view"
 )
 
 // Terminal is what a view is drawn on.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/stops"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/view/event"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/view/event"
 )
 
 // Show shows one plan in one mode.

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // The record of a plan that has ended may go while the plan is watched. Nobody is sent to a backup for that. A journal

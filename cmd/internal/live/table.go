@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 // downOf returns what is down while no process carries the plan on, or "".

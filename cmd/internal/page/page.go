@@ -16,7 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
-	"github.com/stsmigrate/stsmigrate/dashboard"
-	"github.com/stsmigrate/stsmigrate/engine"
-	"github.com/stsmigrate/stsmigrate/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/dashboard"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/reasons"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // shownPlans makes rows of what is stored of the plans.

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/records"
 )
 
 // A crash between the plan and its journal leaves a plan to begin. A journal that is missing is lost where a set has the

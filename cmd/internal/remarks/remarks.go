@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stsmigrate/stsmigrate/preflight/access"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 )
 
 // Remarks are the comments that are added to printed objects.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/output"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
+	"github.com/stsmigrate/stsmigrate/internal/rollout"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/rollout"
 )
 
 // History returns the command that lists revisions.

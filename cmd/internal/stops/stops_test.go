@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
-	"github.com/stsmigrate/stsmigrate/engine"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
-	"github.com/stsmigrate/stsmigrate/reasons"
 )
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/deploy"
-	"github.com/stsmigrate/stsmigrate/preflight/access"
-	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 )
 
 func TestPausesBetweenOrdinals(t *testing.T) {

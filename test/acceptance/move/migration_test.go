@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/today"
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"

@@ -28,8 +28,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/stsmigrate/stsmigrate/preflight/access"
-	"github.com/stsmigrate/stsmigrate/records"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/test/browser"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 )

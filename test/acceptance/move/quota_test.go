@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight/access"
 )
 
 func TestWhatTheDestinationDoesNotAllowIsRefused(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 )
 
 // An API server is killed, and started again by its kubelet, and the rights of the account vanish and come back, several

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stsmigrate/stsmigrate/view/event"
+	"github.com/stsmigrate/stsmigrate/internal/view/event"
 )
 
 // A person plans and applies, and sees on the screen alone how the move goes, to its end.

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/preflight/access"
-	"github.com/stsmigrate/stsmigrate/preflight/check"
 )
 
 // The kinds that identify other writers of a set. Their controllers do not run here: the checks read what

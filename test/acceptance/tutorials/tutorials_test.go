@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 	"github.com/stsmigrate/stsmigrate/test/internal/today"

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	kind "github.com/stsmigrate/stsmigrate/slicecontroller/manifests"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"

@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stsmigrate/stsmigrate/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/orchestrator"
-	"github.com/stsmigrate/stsmigrate/records"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 	"github.com/stsmigrate/stsmigrate/test/internal/witness"

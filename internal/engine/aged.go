@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// void makes what the application and the checks have answered for a wave count for nothing (S19).
+func (e *Engine) void() {
+	e.checks = wavecheck.Checks{}
+	if e.Voided != nil {
+		e.Voided()
+	}
+	e.Gates.Void()
+	e.world.Twice.Void()
+}
+
+// prepares reports whether a step prepares the departure of a wave.
+func prepares(step plans.Step) bool {
+	return step.Op.Stays()
+}
+
+// asksBeforeWaves reports whether the checks or the application are asked before each wave.
+func (e *Engine) asksBeforeWaves() bool { return e.CheckWave != nil || len(e.plan.Gates) > 0 }
+
+// aged asks again, before a wave leaves, what was answered too long ago, or before an ordinal became unavailable. It
+// returns the progress of that, and whether there is any. The plan goes back to the step that asks, unless the departure is
+// recorded: the write of that intent may arrive late, and the budgets must not be opened then.
+func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
+	leaves := step.Op.Leaves() && observed.Standing == plans.Before
+	if !leaves && !prepares(step) || !e.asksBeforeWaves() {
+		return Progress{}, false, nil
+	}
+	gone, err := e.roll.Call(ctx, e.world.Pair, step.Ordinals)
+	if err != nil {
+		return Progress{Step: step}, true, err
+	}
+	if gone != "" {
+		e.void()
+	}
+	if gone != "" && !step.Op.Tightens() {
+		why := gone + " meanwhile: what was answered before that does not count, and is asked again"
+		return Progress{Kind: Waiting, Step: step, ID: reasons.OrdinalDown, Reason: why, Again: time.Millisecond}, true, nil
+	}
+	quiesce, _ := e.plan.Step(e.journal.Leg, step.Seq-1)
+	if !leaves || quiesce.Op.Gate() != plans.BeforeShrink {
+		return Progress{}, false, nil
+	}
+	began := quiesce.Seq <= e.journal.Begun
+	still, err := e.Gates.Still(ctx, e.moment(e.journal, quiesce, began))
+	if err != nil || still.Standing == plans.After {
+		return Progress{Step: quiesce}, err != nil, err
+	}
+	e.retainPermit(quiesce, still, nil)
+	if step.Seq > e.journal.Begun {
+		began = began && e.recorded < quiesce.Seq // else the intent to ask is recorded once more (S10)
+		e.journal.Done, e.passed = quiesce.Seq-1, quiesce.Seq-1
+	}
+	p, err := e.act(ctx, quiesce, began, still)
+	return p, true, err
+}

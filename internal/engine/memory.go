@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/stsmigrate/stsmigrate/internal/writes"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// This file holds what an engine knows of the journal, and notes for it, between two writes of the journal.
+
+// note is a change of the journal that reports on a wave, noted at the step of that number. It is written
+// together with the next intent. No safety rule depends on it.
+type note struct {
+	seq int
+	put func(*journal.Journal)
+}
+
+// note applies a note to the known journal. recall applies it once more if the journal is read again
+// before the note was written.
+func (e *Engine) note(step plans.Step, put func(*journal.Journal)) {
+	put(e.journal)
+	e.notes = append(e.notes, note{step.Seq, put})
+}
+
+// Continue lets an engine go on in an epoch that another engine of the same process has taken over. It knows nothing
+// of what that engine has seen since the journal was last written, and finds it out again. A process is no more
+// than its epoch then, which lets a simulation go on from any state that it has reached.
+func (e *Engine) Continue(epoch int64) { e.epoch, e.journal, e.passed, e.notes = epoch, nil, 0, nil }
+
+// recall reads the journal unless it is known. It applies again the notes since the last write, unless
+// they were written after all.
+func (e *Engine) recall(ctx context.Context) (err error) {
+	if e.journal != nil {
+		return nil
+	}
+	if e.journal, e.version, err = e.store.Journal(ctx, e.plan); err != nil {
+		return err
+	}
+	if err := e.goneBack(e.journal); err != nil {
+		e.journal = nil
+		return err
+	}
+	if e.journal.Epoch == e.epoch {
+		e.begun = e.journal.Begun
+	}
+	e.recorded = e.journal.Done
+	for _, n := range e.notes {
+		if n.seq > e.recorded && e.journal.Epoch == e.epoch {
+			n.put(e.journal)
+		}
+	}
+	return nil
+}
+
+// save writes the journal. After any error the journal is read again, since it may or
+// may not have been written.
+func (e *Engine) save(ctx context.Context) error {
+	e.uncounted += e.Recent.Sent() + 1
+	if e.Now != nil {
+		e.journal.Timeline.Sent += e.uncounted
+	}
+	version, err := e.store.Save(ctx, e.journal, e.version)
+	e.answered = err
+	if err != nil {
+		e.journal = nil
+		return err
+	}
+	e.uncounted = 0
+	e.begun = e.journal.Begun
+	e.version, e.recorded, e.notes = version, e.journal.Done, nil
+	return nil
+}
+
+// unmoved reports whether the stored journal still has the known version.
+func (e *Engine) unmoved(ctx context.Context) (bool, error) {
+	_, now, err := e.store.Journal(ctx, e.plan)
+	if err != nil || now != e.version {
+		e.journal = nil
+	}
+	return now == e.version, err
+}
+
+// rest returns a wait. Between two waves it first records that the last wave is over: otherwise a reader of
+// the journal would see that wave still under way, and its budgets tight.
+func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
+	if !begins(e.journal, p.Step) || e.journal.Done <= e.recorded {
+		return p, nil
+	}
+	err := e.save(ctx)
+	switch {
+	case err == nil:
+		return p, nil
+	case writes.IgnoreAnswers(err) == nil:
+		return movedOn(p.Step), nil
+	}
+	return Progress{Step: p.Step}, err
+}
+
+// learn returns the wait of a look, and keeps what the look has proven and cannot prove again later. Before a
+// wait for a node or a disk, which may outlive the node, the proof is written at once, as is the cluster that is asked
+// about. While a pod terminates, the next write carries it.
+func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
+	asks := e.journal.Asks(step, observed.Undo.Asks)
+	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
+		e.note(step, func(j *journal.Journal) { j.Flight = proven })
+		asks = asks || observed.Span == plans.Detaching
+	}
+	if asks {
+		switch err := e.save(ctx); {
+		case err == nil:
+		case writes.IgnoreAnswers(err) == nil:
+			return movedOn(step), nil
+		default:
+			return Progress{Step: step}, err
+		}
+	}
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
+}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/journal"
+)
+
+// Rewound reports that the journal says less than what has been done: the etcd of its cluster was restored from a
+// backup, or an old copy was put in its place. Steps would be done twice, and epochs would be given out again, so
+// that the write of a process which sleeps could no longer be told from ours (S9, S10).
+type Rewound struct {
+	plan string
+	seen string // what shows it
+}
+
+func (e *Rewound) Error() string {
+	return fmt.Sprintf("the journal of plan %s is older than what has been done: %s. Its cluster was restored from a backup, or an old copy of the journal was put in its place. No step is taken: what to do is in docs/ways-out.md, \"A cluster was restored from a backup\"", e.plan, e.seen)
+}
+
+// ReasonID implements reasons.Reasoned.
+func (e *Rewound) ReasonID() reasons.ID { return reasons.JournalRewound }
+
+// rewound returns an error if a set shows that the journal has gone back. A cluster that cannot be reached shows
+// nothing: its objects are fenced before anything else is written, which fails as well.
+func (e *Engine) rewound(ctx context.Context, j *journal.Journal) error {
+	for _, side := range plans.Sides() {
+		ref := e.plan.On(side)
+		set, err := clusters.ReadSet(ctx, e.on[side], ref)
+		if err != nil || set == nil {
+			continue
+		}
+		have, _ := plans.Stamped(set)
+		if have.Plan != e.plan.ID || j.Behind(have) == "" {
+			continue
+		}
+		// Another process may have taken the plan over since the journal was read. It writes the journal first.
+		now, _, err := e.store.Journal(ctx, e.plan)
+		if err != nil {
+			return err
+		}
+		if why := now.Behind(have); why != "" {
+			return &Rewound{e.plan.Name, ref.Set() + ": " + why}
+		}
+	}
+	return nil
+}
+
+// goneBack returns an error if the journal as read is older than the one that this process has read or written.
+func (e *Engine) goneBack(j *journal.Journal) error {
+	if j.Epoch < e.epoch || j.Epoch == e.epoch && j.Begun < e.begun {
+		return &Rewound{e.plan.Name, fmt.Sprintf("this process has recorded step %d of epoch %d, and the journal ends with step %d of epoch %d", e.begun, e.epoch, j.Begun, j.Epoch)}
+	}
+	return nil
+}

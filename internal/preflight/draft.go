@@ -1,0 +1,30 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+)
+
+// Draft makes the requested plan between two sets. It reads and writes nothing. The checks decide whether the
+// plan can be carried out. A check that cannot be ignored would not be, whatever the plan says: such a request is refused.
+func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.Ref, name, id string, r plans.Spec) (*plans.Plan, error) {
+	if _, err := Ignorable(r.Ignore); err != nil {
+		return nil, fmt.Errorf("ignore: %w", err)
+	}
+	in, err := Survey(ctx, on, source, destination, r.MaxUnavailable, r.Names, r.Destination.Patches)
+	if err != nil {
+		return nil, err
+	}
+	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, source.Name), id, r.Window, r.Ignore
+	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
+	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
+		return nil, err
+	}
+	return build.Plan(in)
+}

@@ -1,0 +1,120 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// Sign is the heartbeat of a live orchestrator.
+type Sign struct {
+	// Version is the version of the program, and Reads the API version of the plans that it reads.
+	Version, Reads string
+}
+
+// ErrNoOrchestrator reports that no orchestrator is alive in a namespace.
+type ErrNoOrchestrator struct {
+	Namespace string
+	// Waited is how long no heartbeat was observed; 0 if there is no Lease of an orchestrator at all.
+	Waited time.Duration
+}
+
+func (e ErrNoOrchestrator) Error() string {
+	if e.Waited == 0 {
+		return fmt.Sprintf("there is no orchestrator in namespace %s", e.Namespace)
+	}
+	return fmt.Sprintf("no orchestrator in namespace %s has renewed its Lease for %s", e.Namespace, e.Waited)
+}
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrNoOrchestrator) ReasonID() reasons.ID { return reasons.NoOrchestrator }
+
+// ErrOtherVersion reports that an orchestrator and this program cannot read each other's plans.
+type ErrOtherVersion struct {
+	Namespace, Mine string
+	Sign            Sign
+}
+
+func (e ErrOtherVersion) Error() string {
+	older := "this stsmigrate is the older of the two: use that of the orchestrator's version"
+	if generation(e.Sign.Reads, plans.APIVersion) < 0 {
+		older = "the orchestrator is the older of the two: upgrade it first"
+	}
+	return fmt.Sprintf("the orchestrator in namespace %s (%s) reads plans of version %q, and this stsmigrate (%s) writes %q: %s", e.Namespace, e.Sign.Version, e.Sign.Reads, e.Mine, plans.APIVersion, older)
+}
+
+// ReasonID implements reasons.Reasoned.
+func (e ErrOtherVersion) ReasonID() reasons.ID { return reasons.OtherVersion }
+
+// generation compares two API versions by the rules of Kubernetes; it is negative if a is the older one.
+func generation(a, b string) int {
+	_, a, _ = strings.Cut(a, "/")
+	_, b, _ = strings.Cut(b, "/")
+	return version.CompareKubeAwareVersionStrings(a, b)
+}
+
+// Alive waits for the heartbeat of an orchestrator that reads the plans of this program (mine is its
+// version), for as long as a live one may take: LeaseSeconds. It trusts no clock of another process:
+// only an observed renewal of a Lease counts. It returns ErrNoOrchestrator or ErrOtherVersion if it
+// finds none.
+func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namespace, mine string) (Sign, error) {
+	var list coordinationv1.LeaseList
+	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{HeartbeatLabel}); err != nil {
+		return Sign{}, fmt.Errorf("listing the Leases of orchestrators in namespace %s: %w", namespace, err)
+	}
+	if len(list.Items) == 0 {
+		return Sign{}, ErrNoOrchestrator{Namespace: namespace}
+	}
+	patience := LeaseSeconds * time.Second
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	news, err := on.Of.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace).
+		Watch(waiting, metav1.ListOptions{LabelSelector: HeartbeatLabel, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return Sign{}, fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, err)
+	}
+	defer news.Stop()
+	for {
+		select {
+		case e, open := <-news.ResultChan():
+			switch {
+			case !open && waiting.Err() == nil:
+				return Sign{}, fmt.Errorf("the watch of the Leases of orchestrators in namespace %s has ended; try again", namespace)
+			case e.Type == watch.Error:
+				return Sign{}, fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, apierrors.FromObject(e.Object))
+			case e.Type == watch.Added, e.Type == watch.Modified:
+				return signOf(e, namespace, mine)
+			}
+		case <-waiting.Done():
+		}
+		if waiting.Err() != nil {
+			return Sign{}, errors.Join(ctx.Err(), ErrNoOrchestrator{namespace, patience})
+		}
+	}
+}
+
+func signOf(e watch.Event, namespace, mine string) (Sign, error) {
+	m, err := meta.Accessor(e.Object)
+	if err != nil {
+		return Sign{}, err
+	}
+	s := Sign{m.GetAnnotations()[madeBy], m.GetAnnotations()[reads]}
+	if s.Reads != plans.APIVersion {
+		return s, ErrOtherVersion{namespace, mine, s}
+	}
+	return s, nil
+}

@@ -1,0 +1,126 @@
+package sets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
+	"github.com/stsmigrate/stsmigrate/internal/writes"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// copies returns the writes that copy the dependencies to the destination.
+func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	for _, d := range w.Plan.Dependencies {
+		if d.Required != "" {
+			continue // not copied: it must already exist there
+		}
+		from, err := w.Dependency(ctx, plans.Source, d)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if from == nil {
+			continue // named but absent: the pods run without it on either side
+		}
+		have, err := w.Dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if have == nil {
+			next := copies.Replica(w.Plan, from)
+			if account, ok := next.(*corev1.ServiceAccount); ok {
+				account.Secrets = w.mountable(from)
+			}
+			m.Stamp.Put(next)
+			return plans.Write(fmt.Sprintf("destination: create %s", d), plans.Undo{},
+				func(ctx context.Context) error {
+					return writes.Copy(ctx, w.On[plans.Source], from, w.On[plans.Destination], next)
+				}), nil
+		}
+		if !m.Stamp.Mine(have) && !copies.Same(w.Plan, from, have) {
+			return plans.Stop(reasons.DependencyDiffers, fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
+		}
+	}
+	return plans.Done(), nil
+}
+
+// mountable returns the Secrets that an account lists and that are copied: pods of some accounts may mount no
+// others. A token that the account lists stays in the cluster where it is valid.
+func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
+	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
+		if slices.ContainsFunc(w.Plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
+			out = append(out, corev1.ObjectReference{Name: s.Name})
+		}
+	}
+	return out
+}
+
+// Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
+// workload uses, and those that are not like their original, or have none any more: their content would be lost, such as
+// a password that was rotated meanwhile. It leaves unchanged what we did not create.
+func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	for _, d := range slices.Backward(w.Plan.Dependencies) {
+		have, err := w.Dependency(ctx, plans.Destination, d)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if have == nil || !m.Stamp.Mine(have) || have.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if why := m.Stamp.Barred(have); why != "" {
+			return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", d, why)), nil
+		}
+		what := fmt.Sprintf("destination: take our mark off %s", d)
+		if m.To() == plans.Source {
+			used, err := w.usedElsewhere(ctx)
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			from, err := w.Dependency(clusters.Live(ctx), plans.Source, d)
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			switch by := used[bare(d)]; {
+			case from == nil: // another writer has deleted the original
+				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
+			case by != "":
+				what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, by)
+			case !copies.Same(w.Plan, from, have):
+				what = fmt.Sprintf("destination: keep %s, whose content is not that of the source (last written by %s), and take our mark off", d, author(have))
+			default:
+				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+			}
+		}
+		next, _ := have.DeepCopyObject().(client.Object)
+		plans.Unmark(next)
+		return plans.Write(what, plans.Undo{},
+			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
+	}
+	return plans.Done(), nil
+}
+
+// author returns who has last written the content of a copy.
+func author(o client.Object) string {
+	switch o.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+		return plans.Writer(o, "data")
+	case *corev1.Service:
+		return plans.Writer(o, "spec")
+	}
+	return plans.Writer(o, "imagePullSecrets")
+}
+
+// remove returns the write that deletes exactly the object that was observed.
+func (w Steps) remove(side plans.Side, o client.Object, name, why string) plans.Observation {
+	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
+		func(ctx context.Context) error {
+			return writes.Delete(ctx, w.On[side], o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
+}
