@@ -113,7 +113,7 @@ func TestOneGoTestsAndReleases(t *testing.T) {
 		}
 	}
 	version, names := regexp.MustCompile(`(?m)^toolchain go\d+\.\d+\.\d+$`), map[string]string{}
-	for _, module := range []string{".", "deploy/release", "test/alerts", "test/internal/cluster/binaries", "test/internal/cluster/binaries/next", "test/e2e"} {
+	for _, module := range []string{".", "deploy/release", "test/alerts", "test/internal/cluster/binaries", "test/internal/cluster/binaries/1.33", "test/internal/cluster/binaries/1.37", "test/e2e"} {
 		raw, err := os.ReadFile(filepath.Join("..", module, "go.mod"))
 		if err != nil {
 			t.Fatal(err)

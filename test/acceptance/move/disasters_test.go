@@ -34,7 +34,7 @@ func TestTheControlPlanesAreUpgradedInMidMove(t *testing.T) {
 		t.Skip("UPGRADE=1 (make faults) builds the control plane of the next Kubernetes version, which takes minutes")
 	}
 	t.Parallel()
-	bin, err := cluster.BuildNext(t.Context(), "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	bin, err := cluster.BuildFor(t.Context(), "1.37", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 	if err != nil {
 		t.Fatal(err)
 	}

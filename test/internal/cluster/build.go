@@ -89,9 +89,9 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	return build(ctx, module, names)
 }
 
-// BuildNext is Build for the Kubernetes version after the one that all other tests use.
-func BuildNext(ctx context.Context, names ...string) (string, error) {
-	module, err := binariesModule(ctx, "next")
+// BuildFor is Build for one of the other Kubernetes versions that are tested, such as "1.37".
+func BuildFor(ctx context.Context, version string, names ...string) (string, error) {
+	module, err := binariesModule(ctx, version)
 	if err != nil {
 		return "", err
 	}
@@ -205,16 +205,34 @@ func linkerFlags(mod []byte) (string, error) {
 	return fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, v[1], v[2], v[3]), nil
 }
 
-// BinariesModule returns the folder of the nested module that pins the binaries. With
-// KUBERNETES=next it is the module of the Kubernetes version after the one that all other tests
-// use. That module takes some minutes more to build.
+// BinariesModule returns the folder of the nested module that pins the binaries. KUBERNETES names another Kubernetes version
+// than the one that the tests use otherwise: one of the folders in binaries, such as 1.33. Its programs are built first, which
+// takes twenty minutes on two cores.
 func BinariesModule(ctx context.Context) (string, error) {
-	switch v := os.Getenv("KUBERNETES"); v {
-	case "", "next":
-		return binariesModule(ctx, v)
-	default:
-		return "", fmt.Errorf("KUBERNETES is %q: expected next, or nothing", v)
+	module, err := binariesModule(ctx, "")
+	version := os.Getenv("KUBERNETES")
+	if err != nil || version == "" {
+		return module, err
 	}
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	usual := ""
+	if v := kubernetesVersion.FindStringSubmatch(string(mod)); v != nil {
+		usual = v[2] + "." + v[3]
+	}
+	others, err := filepath.Glob(filepath.Join(module, "*", "go.mod"))
+	for k, o := range others {
+		others[k] = filepath.Base(filepath.Dir(o))
+	}
+	switch {
+	case err != nil || version == usual:
+		return module, err
+	case !slices.Contains(others, version):
+		return "", fmt.Errorf("KUBERNETES is %q: expected %s, %s, or nothing", version, usual, strings.Join(others, " or "))
+	}
+	return filepath.Join(module, version), nil
 }
 
 func binariesModule(ctx context.Context, version string) (string, error) {

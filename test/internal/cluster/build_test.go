@@ -31,3 +31,25 @@ func TestBinariesThatAreThereAreNotBuilt(t *testing.T) {
 		}
 	}
 }
+
+// The tests run beside every Kubernetes version that has a module, and beside no other.
+func TestTheTestsRunBesideTheVersionsThatHaveAModule(t *testing.T) {
+	for version, want := range map[string]string{"": "binaries", "1.36": "binaries", "1.33": "1.33", "1.37": "1.37", "1.99": "", "../binaries": "", "next": ""} {
+		t.Setenv("KUBERNETES", version)
+		module, err := cluster.BinariesModule(t.Context())
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), "expected 1.36, 1.33 or 1.37") {
+				t.Errorf("%q: %s, %v", version, module, err)
+			}
+			continue
+		}
+		if err != nil || filepath.Base(module) != want {
+			t.Errorf("%q: %s, %v, expected %s", version, module, err, want)
+			continue
+		}
+		mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+		if err != nil || version != "" && !strings.Contains(string(mod), "k8s.io/kubernetes v"+version+".") {
+			t.Errorf("%s does not build Kubernetes %s: %v", module, version, err)
+		}
+	}
+}

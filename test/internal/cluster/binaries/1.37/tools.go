@@ -1,8 +1,8 @@
 //go:build tools
 
-// Package next pins the programs of the next Kubernetes version (KUBERNETES=next) for the test bed.
+// Package binaries pins the programs of the newest Kubernetes that is tested (KUBERNETES=1.37).
 // It is a module of its own so that none of it enters the product's requirements.
-package next
+package binaries
 
 import (
 	_ "go.etcd.io/etcd/server/v3"

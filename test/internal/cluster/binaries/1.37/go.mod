@@ -1,4 +1,4 @@
-module github.com/stsmigrate/stsmigrate/test/internal/cluster/binaries/next
+module github.com/stsmigrate/stsmigrate/test/internal/cluster/binaries/1.37
 
 go 1.26.0
 
