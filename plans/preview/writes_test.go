@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
@@ -36,7 +37,7 @@ func TestALegFromASplitDoesNotBeginAgain(t *testing.T) {
 	l := p.FirstLeg()
 	l.End--
 	for _, w := range Writes(p, l) {
-		if w.Step == "Freeze" || w.Verb == create && w.Name == "stsmigrate-"+p.Name || w.Verb == create && w.Kind == "PodDisruptionBudget" {
+		if w.Step == "Freeze" || w.Verb == part.Create && w.Name == "stsmigrate-"+p.Name || w.Verb == part.Create && w.Kind == "PodDisruptionBudget" {
 			t.Errorf("%+v", w)
 		}
 	}
@@ -48,7 +49,7 @@ func TestAnAbortMovesBack(t *testing.T) {
 	l := plans.Leg{Direction: plans.Abort, First: 1, Lowest: p.End() - 1, End: p.End()}
 	var released, retired bool
 	for _, w := range Writes(p, l) {
-		released = released || strings.HasSuffix(w.Step, "/Release") && w.Side == plans.Destination && w.Verb == remove
+		released = released || strings.HasSuffix(w.Step, "/Release") && w.Side == plans.Destination && w.Verb == part.Delete
 		retired = retired || w.Step == "Retire" && w.Side == plans.Destination
 	}
 	if !released || !retired {

@@ -26,7 +26,10 @@ func mayName() map[string]string {
 		"internal/engine/takeover.go":        "Thaw is the only step after Unshare",
 		"internal/engine/verify/rules.go":    "the facts about a set and its volumes while they are given back",
 		"internal/engine/verify/rollouts.go": "a set may be pinned until Retire",
-		"plans/preview/writes.go":            "gives each operation its writes",
+		"plans/preview/writes.go":            "Freeze saves the old values of each set",
+		"internal/dns/part.go":               "the bridge of names is made with Freeze, and taken away with Thaw",
+		"internal/sets/copies/part.go":       "copies are made with Freeze, and given up with Thaw",
+		"pdb/part.go":                        "budgets are given back with Thaw",
 		"cmd/stsmigrate/ends.go":             "the way back ends with Retire",
 		"cmd/internal/live/changes.go":       "the event of an arrival is that of Grow",
 	}

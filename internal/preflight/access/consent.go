@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -190,11 +191,11 @@ func (n Party) forget(p *plans.Plan, cm *corev1.ConfigMap) {
 }
 
 // ForConsent returns the rights that an orchestrator needs to read the consent of a side's namespaces.
-func ForConsent(p *plans.Plan, side plans.Side) []Right {
-	var out []Right
+func ForConsent(p *plans.Plan, side plans.Side) []part.Right {
+	var out []part.Right
 	for _, n := range Parties(p) {
 		if n.Side == side {
-			out = append(out, Right{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{ConsentMap}, Namespace: n.Namespace})
+			out = append(out, part.Right{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{ConsentMap}, Namespace: n.Namespace})
 		}
 	}
 	return out

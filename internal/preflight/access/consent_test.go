@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -211,7 +212,7 @@ func TestRolesNameWhatTheyAreAbout(t *testing.T) {
 		if !tells {
 			t.Errorf("%s: no Events may be written", side)
 		}
-		if slices.ContainsFunc(Rights(p, side), func(r Right) bool { return slices.Contains([]string{"events", "resourcequotas"}, r.Resource) }) {
+		if slices.ContainsFunc(Rights(p, side), func(r part.Right) bool { return slices.Contains([]string{"events", "resourcequotas"}, r.Resource) }) {
 			t.Errorf("%s: a plan is refused where Events cannot be written, or quotas cannot be read", side)
 		}
 		for resource, want := range map[string][]string{

@@ -9,96 +9,34 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
-	"github.com/stsmigrate/stsmigrate/internal/dns"
-	"github.com/stsmigrate/stsmigrate/internal/gates"
+	"github.com/stsmigrate/stsmigrate/internal/part"
+	"github.com/stsmigrate/stsmigrate/internal/parts"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
-
-// Right is a set of verbs on one resource or subresource (such as pods/exec): everywhere if ClusterWide,
-// otherwise in Namespace, or in the namespace of the side if that is empty.
-type Right struct {
-	Group, Resource string
-	Verbs           []string
-	Namespace       string
-	ClusterWide     bool
-	// Names are the objects that the right is about, as far as their names are known: a verb that RBAC can
-	// limit to names is needed for no other object.
-	Names []string
-}
 
 // Rights lists what carrying a plan out needs on one side, abort and finalize included, except for the rights
 // to the records of the plan (ForRecords). It has no wildcards, and no right to write a pod (ForStranded).
-func Rights(p *plans.Plan, side plans.Side) []Right {
-	watched := []string{"get", "list", "watch"}
-	change := append(slices.Clone(watched), "create", "patch", "delete")
-	budget, _ := p.BudgetOn(side)
-	out := []Right{
-		{Resource: "pods", Verbs: watched},
-		{Group: clusters.ResourceOf(p.On(side)).Group, Resource: clusters.ResourceOf(p.On(side)).Resource, Verbs: change, Names: []string{p.On(side).Name}},
-		{Group: "apps", Resource: "controllerrevisions", Verbs: []string{"list", "patch"}}, // a set's annotations are copied onto them
-		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: change, Names: []string{budget}},
-		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}},
-		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},
-		{Resource: "nodes", Verbs: watched, ClusterWide: true}, // nodes prove that a pod has ended, and show drains
-	}
-	claims := Right{Resource: "persistentvolumeclaims", Verbs: watched} // no claim may be deleted with its set
-	if p.HasVolumes() {
-		claims.Verbs, claims.Names = change, claimNames(p)
-		volumes := Right{Resource: "persistentvolumes", Verbs: append(slices.Clone(watched), "patch"), ClusterWide: true}
-		if !p.OneCluster() || len(p.Shared) > 0 {
-			volumes.Verbs = append(volumes.Verbs, "create", "delete")
-		}
-		out = append(out, volumes,
-			Right{Group: "storage.k8s.io", Resource: "volumeattachments", Verbs: watched, ClusterWide: true},
-			Right{Group: "storage.k8s.io", Resource: "csidrivers", Verbs: []string{"get"}, ClusterWide: true})
-		if !p.OneCluster() {
-			out = append(out, Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"get"}, ClusterWide: true})
-		}
-	}
-	return slices.Concat(append(out, claims), forDependencies(p, side), forNames(p, side), forGates(p, side))
-}
-
-// namespacesOf returns the namespaces that the checks read: kube-system identifies the cluster, and the
-// others must exist.
-func namespacesOf(p *plans.Plan, side plans.Side) []string {
-	out := []string{"kube-system", p.On(side).Namespace}
-	for _, d := range p.Directories() {
-		if d.On == side && !slices.Contains(out, d.Namespace) {
-			out = append(out, d.Namespace)
-		}
-	}
-	return out
+func Rights(p *plans.Plan, side plans.Side) []part.Right {
+	scalers := part.Right{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}}
+	return append(parts.Rights(p, side), scalers)
 }
 
 // claimSet returns the names of the plan's claims as a set.
 func claimSet(p *plans.Plan) map[string]bool {
 	out := map[string]bool{}
-	for _, name := range claimNames(p) {
+	for _, name := range storage.ClaimNames(p) {
 		out[name] = true
 	}
 	return out
 }
 
-func claimNames(p *plans.Plan) []string {
-	var out []string
-	for _, c := range p.Claims {
-		for o := range p.Ordinals().All() {
-			out = append(out, p.ClaimName(c.Template, o))
-		}
-	}
-	for _, s := range p.Shared {
-		out = append(out, s.Claim)
-	}
-	return out
-}
-
 // ForRecords returns the rights to keep plan, journal and Lease in the home namespace.
-func ForRecords() []Right {
-	return []Right{
+func ForRecords() []part.Right {
+	return []part.Right{
 		{Resource: "configmaps", Verbs: []string{"get", "create", "update", "delete"}},
 		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "create", "update", "delete"}},
 	}
@@ -106,12 +44,12 @@ func ForRecords() []Right {
 
 // ForEvents returns the rights to write Events on the sets of a plan, and to read in those of others why a pod is not
 // created. They are not part of Rights: no step depends on them.
-func ForEvents() Right { return Right{Resource: "events", Verbs: []string{"create", "list"}} }
+func ForEvents() part.Right { return part.Right{Resource: "events", Verbs: []string{"create", "list"}} }
 
 // ForStranded returns the right to delete the pods that the controller of a side's set does not come to. It is not part
 // of Rights: without it, the plan waits until another user deletes such a pod.
-func ForStranded(p *plans.Plan) Right {
-	r := Right{Resource: "pods", Verbs: []string{"delete"}}
+func ForStranded(p *plans.Plan) part.Right {
+	r := part.Right{Resource: "pods", Verbs: []string{"delete"}}
 	for o := range p.Ordinals().All() {
 		r.Names = append(r.Names, p.Pod(o))
 	}
@@ -122,88 +60,19 @@ func ForStranded(p *plans.Plan) Right {
 // of claims that start empty, and the workloads whose pods would have the claims of the set. They are not part of Rights:
 // no step depends on them, and a check that may not look warns. Between waves a warning bars nothing, so that an
 // orchestrator needs the quotas.
-func ForChecks(p *plans.Plan, side plans.Side) []Right {
+func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	list := []string{"list"}
-	out := []Right{{Resource: "resourcequotas", Verbs: list}}
+	out := []part.Right{{Resource: "resourcequotas", Verbs: list}}
 	if len(p.Moved()) > 0 {
-		out = append(out, Right{Group: "batch", Resource: "cronjobs", Verbs: list}, Right{Group: "batch", Resource: "jobs", Verbs: list},
-			Right{Group: "apps", Resource: "deployments", Verbs: list}, Right{Group: "apps", Resource: "statefulsets", Verbs: list}, Right{Group: "apps", Resource: "daemonsets", Verbs: list})
+		out = append(out, part.Right{Group: "batch", Resource: "cronjobs", Verbs: list}, part.Right{Group: "batch", Resource: "jobs", Verbs: list},
+			part.Right{Group: "apps", Resource: "deployments", Verbs: list}, part.Right{Group: "apps", Resource: "statefulsets", Verbs: list}, part.Right{Group: "apps", Resource: "daemonsets", Verbs: list})
 	}
 	if side == plans.Destination && len(p.Moved()) < len(p.Claims) {
-		classes := Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"list"}, ClusterWide: true} // which is the default one
+		classes := part.Right{Group: "storage.k8s.io", Resource: "storageclasses", Verbs: []string{"list"}, ClusterWide: true} // which is the default one
 		if p.OneCluster() {
 			classes.Verbs = []string{"get", "list"} // between clusters Rights has the other
 		}
 		out = append(out, classes)
-	}
-	return out
-}
-
-// forGates returns the rights that the gates of a side need, for the move and for an abort: an aborted plan
-// asks the same gates in the other direction.
-func forGates(p *plans.Plan, side plans.Side) []Right {
-	var out []Right
-	for _, r := range []struct {
-		needed func(plans.Gate) bool
-		right  Right
-		names  func(g plans.Gate, ordinal int32) string
-	}{
-		{func(g plans.Gate) bool { return g.Exec != nil }, Right{Resource: "pods/exec", Verbs: []string{"create"}}, func(_ plans.Gate, o int32) string { return p.Pod(o) }},
-		{func(g plans.Gate) bool { return g.HTTPGet != nil }, Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return gates.Proxied(p.Pod(o), g.HTTPGet) }},
-		{plans.Gate.IsJob, Right{Group: "batch", Resource: "jobs", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}, func(g plans.Gate, o int32) string { return p.JobName(g, g.StepOfGate(side), o) }},
-	} {
-		if !p.HasGate(r.needed) {
-			continue
-		}
-		for _, g := range p.Gates {
-			for o := range p.Ordinals().All() {
-				if r.needed(g) {
-					r.right.Names = append(r.right.Names, r.names(g, o))
-				}
-			}
-		}
-		slices.Sort(r.right.Names)
-		if r.right.Names = slices.Compact(r.right.Names); slices.Contains(r.right.Names, "") {
-			r.right.Names = nil // the port has a name, and only the pod knows its number
-		}
-		out = append(out, r.right)
-	}
-	return out
-}
-
-func forNames(p *plans.Plan, side plans.Side) []Right {
-	var out []Right
-	if len(p.Exports()) > 0 {
-		out = append(out, Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, Names: []string{p.Names.Service}})
-	}
-	for _, d := range p.Directories() {
-		if d.On != side {
-			continue
-		}
-		services := Right{Resource: "services", Verbs: []string{"list", "watch"}, Namespace: d.Namespace}
-		if d.Lists == "" {
-			services.Verbs, services.Names = []string{"get", "list", "watch", "create", "delete"}, []string{p.Names.Service}
-		}
-		out = append(out, services,
-			Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"get", "list", "watch", "create", "update", "delete"}, Namespace: d.Namespace, Names: dns.SliceNames(p)})
-	}
-	return out
-}
-
-// forDependencies returns a right for each kind and set of verbs: what must exist already is only read.
-func forDependencies(p *plans.Plan, side plans.Side) []Right {
-	var out []Right
-	for _, d := range p.Dependencies {
-		verbs := []string{"get"}
-		if side == plans.Destination && d.Required == "" {
-			verbs = []string{"get", "create", "patch", "delete"}
-		}
-		resource := strings.ToLower(d.Kind) + "s"
-		k := slices.IndexFunc(out, func(r Right) bool { return r.Resource == resource && slices.Equal(r.Verbs, verbs) })
-		if k < 0 {
-			k, out = len(out), append(out, Right{Resource: resource, Verbs: verbs})
-		}
-		out[k].Names = append(out[k].Names, d.Name)
 	}
 	return out
 }
@@ -245,7 +114,7 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		for k, r := range rights {
 			if len(denied[k]) > 0 {
 				out = append(out, check.Finding{
-					Object: fmt.Sprintf("%s on the %s (%s)", r.where(i.Plan, side), side, i.Plan.On(side).Context),
+					Object: fmt.Sprintf("%s on the %s (%s)", r.Where(i.Plan, side), side, i.Plan.On(side).Context),
 					Saw:    "you may not " + strings.Join(denied[k], ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
 					Remedy: "ask for a Role with these verbs", Passing: true,
 				})
@@ -270,7 +139,7 @@ func deletesPods(ctx context.Context, i check.Inspection, side plans.Side) ([]ch
 		return nil, err
 	}
 	return []check.Finding{{
-		Level: check.Warn, Object: fmt.Sprintf("%s on the %s (%s)", r.where(i.Plan, side), side, i.Plan.On(side).Context),
+		Level: check.Warn, Object: fmt.Sprintf("%s on the %s (%s)", r.Where(i.Plan, side), side, i.Plan.On(side).Context),
 		Saw: "you may not delete those of the plan", Want: "to be allowed to",
 		Remedy: "ask for the Role that `rbac` prints: an abort from pods that do not work would wait for a user who deletes those that their set's controller does not come to",
 	}}, nil
@@ -279,8 +148,8 @@ func deletesPods(ctx context.Context, i check.Inspection, side plans.Side) ([]ch
 // steps returns the rights without which a wave would stop with its ordinals down: those that its steps need.
 // It leaves out the rights to watch, to read what only checks read, and to keep the journal, which are needed
 // before the wave leaves. In one cluster, cluster-wide rights are checked once.
-func steps(i check.Inspection, side plans.Side, rights []Right) []Right {
-	var out []Right
+func steps(i check.Inspection, side plans.Side, rights []part.Right) []part.Right {
+	var out []part.Right
 	for _, r := range rights {
 		switch r.Resource {
 		case "horizontalpodautoscalers", "namespaces", "storageclasses", "csidrivers":
@@ -297,7 +166,7 @@ func steps(i check.Inspection, side plans.Side, rights []Right) []Right {
 }
 
 // nameVolumes fills in the volumes that the rights are about, as far as they may be read.
-func nameVolumes(ctx context.Context, i check.Inspection, rights []Right) error {
+func nameVolumes(ctx context.Context, i check.Inspection, rights []part.Right) error {
 	for k := range rights {
 		if rights[k].Resource != "persistentvolumes" {
 			continue
@@ -310,24 +179,6 @@ func nameVolumes(ctx context.Context, i check.Inspection, rights []Right) error 
 	return nil
 }
 
-func (r Right) where(p *plans.Plan, side plans.Side) string {
-	name := r.Resource
-	if r.Group != "" {
-		name += "." + r.Group
-	}
-	if r.ClusterWide {
-		return name + " (cluster-wide)"
-	}
-	return name + " in namespace " + r.in(p, side)
-}
-
-func (r Right) in(p *plans.Plan, side plans.Side) string {
-	if r.Namespace != "" {
-		return r.Namespace
-	}
-	return p.On(side).Namespace
-}
-
 // nowhere is no name that a namespace can have. So the rules that an API server lists for it are those of
 // ClusterRoleBindings alone, and hold in the whole cluster.
 const nowhere = "no.namespace"
@@ -335,10 +186,10 @@ const nowhere = "no.namespace"
 // Allowed reports whether a verb is allowed. The rules that the API server lists for a namespace, or for the whole
 // cluster, are read once. If that list is incomplete, each verb is asked for separately, except where the user may do
 // everything.
-func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, verb string) (bool, error) {
+func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r part.Right, verb string) (bool, error) {
 	namespace := nowhere
 	if !r.ClusterWide {
-		namespace = r.in(i.Plan, side)
+		namespace = r.In(i.Plan, side)
 	}
 	list, err := rules(ctx, i, side, namespace)
 	if err != nil {
@@ -353,10 +204,10 @@ func Allowed(ctx context.Context, i check.Inspection, side plans.Side, r Right, 
 	resource, subresource, _ := strings.Cut(r.Resource, "/")
 	attributes := authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb}
 	if !r.ClusterWide {
-		attributes.Namespace = r.in(i.Plan, side)
+		attributes.Namespace = r.In(i.Plan, side)
 	}
 	ok, err := ask(ctx, i, side, attributes)
-	if err != nil || ok || r.nameless(verb) || len(r.Names) == 0 {
+	if err != nil || ok || r.Nameless(verb) || len(r.Names) == 0 {
 		return ok, err
 	}
 	for _, attributes.Name = range r.Names { // a Role may be limited to them
@@ -409,9 +260,9 @@ func rules(ctx context.Context, i check.Inspection, side plans.Side, namespace s
 }
 
 // permitted reports whether the rules allow a verb for all names of a right.
-func permitted(rules []authorizationv1.ResourceRule, r Right, verb string) bool {
+func permitted(rules []authorizationv1.ResourceRule, r part.Right, verb string) bool {
 	of := r.Names
-	if r.nameless(verb) || len(of) == 0 {
+	if r.Nameless(verb) || len(of) == 0 {
 		of = []string{""}
 	}
 	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -24,9 +25,9 @@ func TestOneListAnswersForTheWholeCluster(t *testing.T) {
 	rule := func(resource string) authorizationv1.ResourceRule {
 		return authorizationv1.ResourceRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{resource}}
 	}
-	nodes := Right{Resource: "nodes", Verbs: []string{"get"}, ClusterWide: true}
+	nodes := part.Right{Resource: "nodes", Verbs: []string{"get"}, ClusterWide: true}
 	for name, c := range map[string]struct {
-		right      Right
+		right      part.Right
 		verb       string
 		incomplete bool
 		want       bool
@@ -34,8 +35,8 @@ func TestOneListAnswersForTheWholeCluster(t *testing.T) {
 	}{
 		"a right of the cluster": {right: nodes, verb: "get", want: true},
 		"another verb":           {right: nodes, verb: "delete"},
-		"a right of one namespace in the whole cluster": {right: Right{Resource: "persistentvolumes", ClusterWide: true}, verb: "get"},
-		"a right of the namespace":                      {right: Right{Resource: "pods"}, verb: "get", want: true},
+		"a right of one namespace in the whole cluster": {right: part.Right{Resource: "persistentvolumes", ClusterWide: true}, verb: "get"},
+		"a right of the namespace":                      {right: part.Right{Resource: "pods"}, verb: "get", want: true},
 		"a right that an incomplete list has":           {right: nodes, verb: "get", incomplete: true, want: true},
 		"a right that an incomplete list lacks":         {right: nodes, verb: "delete", incomplete: true, want: true, asked: 2},
 	} {

@@ -3,13 +3,13 @@ package access
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -18,7 +18,7 @@ import (
 // names of the plan's volumes.
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []Right{ForEvents(), ForStranded(p)}))
+	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []part.Right{ForEvents(), ForStranded(p)}))
 }
 
 // UserRoles returns the Roles and bindings of the users and groups who carry one plan out with commands. Consent is for
@@ -38,21 +38,21 @@ func UserRoles(p *plans.Plan, side plans.Side, users, groups, volumes []string) 
 	return roles(p, side, subjects, volumes, rights)
 }
 
-func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []string, rights []Right) []client.Object {
+func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []string, rights []part.Right) []client.Object {
 	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for cluster-wide rights
 	var where []string
 	for _, r := range rights {
 		if r.Resource == "persistentvolumes" {
-			r = r.about(volumes)
+			r = about(r, volumes)
 		}
 		in := ""
 		if !r.ClusterWide {
-			in = r.in(p, side)
+			in = r.In(p, side)
 		}
 		if _, known := rules[in]; !known {
 			where = append(where, in)
 		}
-		rules[in] = append(rules[in], r.rules()...)
+		rules[in] = append(rules[in], policyRules(r)...)
 	}
 	var out []client.Object
 	for _, in := range where {
@@ -81,22 +81,15 @@ func RolesName(p *plans.Plan, side plans.Side) string {
 
 // about limits a right to the objects with these names. Without any, none may be changed: a rule without names is about
 // every object of the cluster.
-func (r Right) about(names []string) Right {
+func about(r part.Right, names []string) part.Right {
 	if r.Names = names; len(names) == 0 {
-		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !r.nameless(verb) && verb != "get" })
+		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !r.Nameless(verb) && verb != "get" })
 	}
 	return r
 }
 
-// nameless reports whether RBAC cannot limit a verb to names. list and watch are about all objects. An object
-// to create has no name yet when the right is checked, except for a subresource of an existing object
-// (pods/exec).
-func (r Right) nameless(verb string) bool {
-	return verb == "list" || verb == "watch" || verb == "create" && !strings.Contains(r.Resource, "/")
-}
-
-// rules returns the right as RBAC rules. A subject that may list may read each object anyway.
-func (r Right) rules() []rbacv1.PolicyRule {
+// policyRules returns a right as RBAC rules. A subject that may list may read each object anyway.
+func policyRules(r part.Right) []rbacv1.PolicyRule {
 	rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}}
 	if len(r.Names) == 0 {
 		rule.Verbs = r.Verbs
@@ -105,7 +98,7 @@ func (r Right) rules() []rbacv1.PolicyRule {
 	all, named := rule, rule
 	named.ResourceNames = r.Names
 	for _, verb := range r.Verbs {
-		if r.nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
+		if r.Nameless(verb) || verb == "get" && slices.Contains(r.Verbs, "list") {
 			all.Verbs = append(all.Verbs, verb)
 		} else {
 			named.Verbs = append(named.Verbs, verb)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
@@ -78,7 +79,7 @@ func refusal(object string, err error) (f []check.Finding, refused bool, _ error
 }
 
 func mayTry(ctx context.Context, i check.Inspection, resource string) (bool, error) {
-	return access.Allowed(ctx, i, i.To(), access.Right{Resource: resource}, "create")
+	return access.Allowed(ctx, i, i.To(), part.Right{Resource: resource}, "create")
 }
 
 // podDryRun is the first pod as the destination's API server returns it, with defaults, or the error of the

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
@@ -42,10 +43,10 @@ func TestThePlanListsWhatTheBinaryWrites(t *testing.T) {
 				listed[line] = true
 				switch w.Kind {
 				case "Lease": // renewed, taken again by finalize, and released
-					listed[requestOf(s, preview.Write{Verb: "create", Side: w.Side, Kind: w.Kind, Namespace: w.Namespace})] = true
+					listed[requestOf(s, part.Write{Verb: "create", Side: w.Side, Kind: w.Kind, Namespace: w.Namespace})] = true
 					listed[strings.Replace(line, "PUT", "DELETE", 1)] = true
 				case "EndpointSlice": // kept current
-					listed[strings.Replace(requestOf(s, preview.Write{Verb: "update", Side: w.Side, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}), "POST", "PUT", 1)] = true
+					listed[strings.Replace(requestOf(s, part.Write{Verb: "update", Side: w.Side, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}), "POST", "PUT", 1)] = true
 				}
 			}
 		}
@@ -75,8 +76,8 @@ var resources = map[string]string{
 
 // requestOf returns a listed write as a request: without the name where the address of the request has none, and
 // where the plan does not know it.
-func requestOf(s *migration, w preview.Write) string {
-	method := map[string]string{"create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"}[w.Verb]
+func requestOf(s *migration, w part.Write) string {
+	method := map[string]string{"create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"}[string(w.Verb)]
 	on := map[plans.Side]*end{plans.Source: s.source, plans.Destination: s.destination}[w.Side]
 	kind, name, namespace := resources[w.Kind], w.Name, w.Namespace
 	if method == "POST" || kind == "persistentvolumes" || kind == "controllerrevisions" {

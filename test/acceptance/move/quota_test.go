@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -155,7 +156,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 }
 
 // permit grants these rights to the account of the source's set.
-func (s *migration) permit(rights []access.Right) {
+func (s *migration) permit(rights []part.Right) {
 	s.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.source.namespace + "-mover"}}
 	for _, r := range rights {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -271,7 +272,7 @@ func (s *migration) mover() (paths []string) {
 	return paths
 }
 
-func (s *migration) grant(on, who *end, name string, r access.Right) {
+func (s *migration) grant(on, who *end, name string, r part.Right) {
 	s.t.Helper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.namespace, Name: "mover"}}
