@@ -48,8 +48,10 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) (out []part.Write) {
 			}
 			out = append(out, part.On(p, side).Write(verb, "ServiceExport", p.Names.Service, "if the plan created it"))
 		}
+		return out
+	default:
+		return nil
 	}
-	return out
 }
 
 // bridgeWrites returns the writes of what bridges the names.

@@ -13,7 +13,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/pictures/svg"
 )
 
-//nolint:gochecknoglobals // a flag of the test
 var update = flag.Bool("update", false, "write the picture of the packages into docs/pictures")
 
 // house is the packages of the product, and what each of them imports of the others.
