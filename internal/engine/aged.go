@@ -29,10 +29,12 @@ func (e *Engine) asksBeforeWaves() bool { return e.CheckWave != nil || len(e.pla
 
 // aged asks again, before a wave leaves, what was answered too long ago, or before an ordinal became unavailable. It
 // returns the progress of that, and whether there is any. The plan goes back to the step that asks, unless the departure is
-// recorded: the write of that intent may arrive late, and the budgets must not be opened then.
+// recorded: the write of that intent may arrive late, and the budgets must not be opened then. The roll is also called while
+// the wave waits to leave: when it may go, a pod that is back does not always say that it was away, as it knows no more than
+// the second.
 func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
-	leaves := step.Op.Leaves() && observed.Standing == plans.Before
-	if !leaves && !prepares(step) || !e.asksBeforeWaves() {
+	stays := step.Op.Leaves() && (observed.Standing == plans.Before || observed.Standing == plans.During)
+	if !stays && !prepares(step) || !e.asksBeforeWaves() {
 		return Progress{}, false, nil
 	}
 	gone, err := e.roll.Call(ctx, e.world.Pair, step.Ordinals)
@@ -42,7 +44,8 @@ func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Obser
 	if gone != "" {
 		e.void()
 	}
-	if gone != "" && !step.Op.Tightens() {
+	leaves := stays && observed.Standing == plans.Before
+	if gone != "" && !step.Op.Tightens() && (leaves || !stays) {
 		why := gone + " meanwhile: what was answered before that does not count, and is asked again"
 		return Progress{Kind: Waiting, Step: step, ID: reasons.OrdinalDown, Reason: why, Again: time.Millisecond}, true, nil
 	}
@@ -57,7 +60,6 @@ func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Obser
 	}
 	e.retainPermit(quiesce, still, nil)
 	if step.Seq > e.journal.Begun {
-		began = began && e.recorded < quiesce.Seq // else the intent to ask is recorded once more (S10)
 		e.journal.Done, e.passed = quiesce.Seq-1, quiesce.Seq-1
 	}
 	p, err := e.act(ctx, quiesce, began, still)

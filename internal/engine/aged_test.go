@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
@@ -70,5 +71,53 @@ func TestAnOrdinalThatWasUnavailableVoidsTheChecks(t *testing.T) {
 	before := asked
 	if p, err = e.Advance(t.Context()); err != nil || !left || asked != before+1 || voided != 1 {
 		t.Errorf("%+v, %v; the ordinal has left: %t; asked %d times before and %d after", p, err, left, before, asked)
+	}
+}
+
+// An ordinal that is seen to be down when its wave would leave is missed, although its pod says nothing of it when it is back:
+// a pod knows no more than the second.
+func TestAnOrdinalThatIsSeenDownAtTheDepartureVoidsTheChecks(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "a"}}
+	is := func(status corev1.ConditionStatus) *corev1.Pod {
+		out := pod.DeepCopy()
+		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Unix(100, 0)}}
+		return out
+	}
+	e, _ := scripted(t, plans.Tighten, see(plans.Done()), is(corev1.ConditionTrue))
+	e.Now = func() time.Time { return time.Unix(1000, 0) }
+	voided, left := 0, false
+	e.CheckWave = func(context.Context, *journal.Journal, plans.Slice) (wavecheck.Answer, error) {
+		return wavecheck.Answer{}, nil
+	}
+	e.Voided = func() { voided++ }
+	advance := func(kind Kind, void int) {
+		t.Helper()
+		if p, err := e.Advance(t.Context()); err != nil || p.Kind != kind || voided != void {
+			t.Fatalf("%+v, %v; void %d times; expected %s, %d", p, err, voided, kind, void)
+		}
+	}
+	turns := func(status corev1.ConditionStatus) {
+		t.Helper()
+		next := is(status)
+		var now corev1.Pod
+		if err := e.on[plans.Source].Get(t.Context(), client.ObjectKeyFromObject(pod), &now); err != nil {
+			t.Fatal(err)
+		}
+		now.Status = next.Status
+		if err := e.on[plans.Source].Status().Update(t.Context(), &now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance(Advanced, 0)
+	turns(corev1.ConditionFalse)
+	e.looks[plans.Shrink] = see(plans.Wait(reasons.OrdinalDown, "pod web-0 is not Ready"))
+	advance(Waiting, 1)
+	advance(Waiting, 1) // once
+	turns(corev1.ConditionTrue)
+	e.looks[plans.Shrink] = see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { left = true; return nil }))
+	advance(Waiting, 2)
+	advance(Wrote, 2)
+	if !left {
+		t.Error("the ordinal does not leave")
 	}
 }

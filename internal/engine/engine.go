@@ -157,7 +157,7 @@ type Engine struct {
 	flying bool
 	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
 	lacking time.Time
-	// roll knows which ordinals were available at the last count.
+	// roll knows how the ordinals were at the last count.
 	roll muster.Roll
 }
 
@@ -401,7 +401,8 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 	e.foresee(ctx, step)
 	e.ready = e.alike(ctx, step)
 	made := e.foretold(step)
-	if began && e.journal.Recorded(observed.Undo) && !eased {
+	over := e.journal.Begun <= e.recorded // also where the plan went back to a step that was recorded as finished (S10)
+	if began && !over && e.journal.Recorded(observed.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
 			return Progress{Step: step}, err
 		} else if !same {

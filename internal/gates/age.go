@@ -13,7 +13,7 @@ import (
 )
 
 // A yes has an age (S19). What the application answers before a wave leaves is about that moment: it is void when the
-// budgets were opened since, when an ordinal has become unavailable since, when another process has taken over, and
+// budgets were opened since, when an ordinal has become unavailable since or is back, when another process has taken over, and
 // after Validity. Then all gates are asked again. What it answers after a wave has arrived stays: an arrival is over.
 //
 // Several gates are asked one after the other, and one may take hours. If each had an age of its own, the first would

@@ -7,7 +7,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,8 +105,23 @@ func (w *world) lastYes(r *process, o int32, what string) time.Time {
 func (w *world) blips(side plans.Side, o int32) {
 	for _, is := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
 		next := clone(w.pod(side, o))
-		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: is, LastTransitionTime: metav1.Unix(1000+int64(w.changes), 0)}}
+		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: is}}
 		w.on[side].put(next)
 		w.check()
 	}
+}
+
+// blinks makes an ordinal unavailable and available again within the second since which it was available, so that its pod
+// says nothing of it. seen is called in between.
+func (w *world) blinks(side plans.Side, o int32, seen func()) {
+	before := w.pod(side, o).Status
+	next := clone(w.pod(side, o))
+	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	w.on[side].put(next)
+	w.check()
+	seen()
+	next = clone(w.pod(side, o))
+	next.Status = *before.DeepCopy()
+	w.on[side].put(next)
+	w.check()
 }

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/stsmigrate/stsmigrate/internal/engine"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -104,6 +105,15 @@ func doubts() map[string]doubt {
 			t.Helper()
 			w.blips(side, other)
 		},
+		"a pod that is unready when the wave would leave is back within the second": func(t *testing.T, w *world, r *process, e *engine.Engine, side plans.Side, other int32) {
+			t.Helper()
+			w.blinks(side, other, func() {
+				w.tellAll(r)
+				if p, err := e.Advance(t.Context()); err != nil || p.Kind != engine.Waiting || p.Step.Op != plans.Shrink || p.ID != reasons.OrdinalDown {
+					t.Fatalf("%+v, %v", p, err)
+				}
+			})
+		},
 		"the budgets are opened": func(t *testing.T, _ *world, _ *process, e *engine.Engine, _ plans.Side, _ int32) {
 			t.Helper()
 			if err := e.Ease(t.Context()); err != nil {
@@ -124,6 +134,120 @@ func doubts() map[string]doubt {
 		"an outage of an hour": func(_ *testing.T, w *world, _ *process, _ *engine.Engine, _ plans.Side, _ int32) {
 			w.app.clock = w.app.clock.Add(time.Hour)
 		},
+	}
+}
+
+// A yes that was said while an ordinal was down is about that time. When the ordinal is back, for the first time or once
+// more, the application is asked again.
+func TestAYesOfATimeWhenAnOrdinalWasDownDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
+			for _, falls := range []bool{false, true} {
+				for seed := range uint64(3) {
+					w := newWorld(withGates(threeOrdinals(mode))).fork(seed)
+					w.answersTooEarly(t, direction, falls)
+					if t.Failed() {
+						t.Fatalf("that was %s, %s, seed %d; it falls once more: %t", mode, direction, seed, falls)
+					}
+				}
+			}
+		}
+	}
+}
+
+// answersTooEarly lets the application agree while an ordinal is down that comes back before any process looks again. falls
+// reports that it has come back and failed before that.
+func (w *world) answersTooEarly(t *testing.T, direction plans.Direction, falls bool) {
+	t.Helper()
+	if direction == plans.Abort {
+		walk(t, w, plans.Move, nil)
+		w.rest()
+	}
+	ordinal, other, side := first(direction)
+	what := fmt.Sprintf("drain web-%d %s", ordinal, side)
+	r, e := w.begin(t, direction)
+	until := func(times int) {
+		for range 400 {
+			if w.app.yes[what] >= times {
+				return
+			}
+			r.tell()
+			if _, err := e.Advance(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.others(r, engine.Waiting)
+		}
+		t.Fatalf("%q was answered %d times", what, w.app.yes[what])
+	}
+	until(w.app.yes[what] + 1)
+	w.foreign = true
+	w.crash(side, other)
+	w.tellAll(r)
+	until(w.app.yes[what] + 1) // it is asked again, as the ordinal is down
+	if falls {
+		w.failsAndReturns(side, other)
+		w.crash(side, other)
+	}
+	w.failsAndReturns(side, other)
+	w.tellAll(r)
+	asked := w.app.asked[what]
+	w.app.deaf = what
+	if p := w.goesOn(t, r, e); !w.slice(side).Has(ordinal) || w.app.asked[what] == asked {
+		t.Errorf("%s %s %s: ordinal %d has left: %t", p.Kind, p.Step.ID(), p.Reason, ordinal, !w.slice(side).Has(ordinal))
+	}
+	unbroken(t, w)
+	w.app.deaf = ""
+	walk(t, w, direction, nil)
+	w.rest()
+	unbroken(t, w)
+}
+
+// The pod of a wave fails when its gates have passed, which the journal then records. They are asked again, and that is
+// recorded again BEFORE they are asked (S10), also where the application is not there yet when the plan goes back to them.
+func TestWhatIsAskedAgainIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
+			for seed := range uint64(3) {
+				w := newWorld(withGates(threeOrdinals(mode))).fork(seed)
+				if direction == plans.Abort {
+					walk(t, w, plans.Move, nil)
+					w.rest()
+				}
+				ordinal, _, side := first(direction)
+				r, e := w.agrees(t, direction)
+				w.foreign = true
+				s := w.on[side]
+				must(s.Delete(t.Context(), clone(w.pod(side, ordinal))))
+				for w.pod(side, ordinal) != nil {
+					w.kubelet(s)
+				}
+				waits := func(on plans.Op) {
+					for range 20 {
+						w.tellAll(r)
+						if p, err := e.Advance(t.Context()); err != nil {
+							t.Fatal(err)
+						} else if p.Kind == engine.Waiting && p.Step.Op == on && p.ID != reasons.OrdinalDown {
+							return
+						}
+					}
+					t.Fatalf("%s, %s, seed %d: it does not wait at %s", mode, direction, seed, on)
+				}
+				waits(plans.Shrink) // for the disk
+				if !w.stepIs(plans.Shrink) {
+					t.Fatalf("%s, %s, seed %d: the journal is at %d", mode, direction, seed, w.journal.Done)
+				}
+				for w.attacher(s) {
+				}
+				waits(plans.Quiesce) // for the pod
+				w.rest()
+				if p := w.goesOn(t, r, e); w.slice(side).Has(ordinal) {
+					t.Errorf("%s, %s, seed %d: %+v", mode, direction, seed, p)
+				}
+				unbroken(t, w)
+			}
+		}
 	}
 }
 

@@ -225,6 +225,10 @@ func (x *exploration) text(o client.Object) *text {
 	switch c := c.(type) {
 	case *corev1.ConfigMap:
 		uncount(c)
+	case *corev1.Pod:
+		for k := range c.Status.Conditions {
+			c.Status.Conditions[k].LastTransitionTime = metav1.Time{}
+		}
 	case *appsv1.StatefulSet:
 		behind, c.Status.ObservedGeneration = c.Generation-c.Status.ObservedGeneration, 0
 	case *policyv1.PodDisruptionBudget:

@@ -132,6 +132,26 @@ func (w *world) kubelet(s *store) bool {
 	return false
 }
 
+// dates gives the conditions of a pod that have none the time since which they have their status, as kubelets do. Here no two
+// of these times are the same, unless whoever writes the pod says so.
+func dates(pod, was *corev1.Pod, now metav1.Time) {
+	for k := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[k]
+		if !c.LastTransitionTime.IsZero() {
+			continue
+		}
+		c.LastTransitionTime = now
+		if was == nil {
+			continue
+		}
+		for _, before := range was.Status.Conditions {
+			if before.Type == c.Type && before.Status == c.Status {
+				c.LastTransitionTime = before.LastTransitionTime
+			}
+		}
+	}
+}
+
 // stops is what a kubelet does next with a pod that is being deleted. It reports whether it did anything: some pods
 // never end.
 func (w *world) stops(s *store, pod *corev1.Pod, node *corev1.Node) bool {

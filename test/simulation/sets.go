@@ -109,14 +109,18 @@ func (w *world) observed(s *store, seen, live *appsv1.StatefulSet) core.World {
 // afterwards is the time of every pass: long after the time since which a pod that is available is Ready.
 func afterwards() time.Time { return time.Unix(1_000_000, 0) }
 
-// dated returns a pod with the time since which it is Ready, if that is long enough (minReadySeconds).
+// dated returns a pod with a time since which it is Ready that is long enough ago (minReadySeconds), or is not.
 func (w *world) dated(set *appsv1.StatefulSet, pod *corev1.Pod) *corev1.Pod {
-	if set.Spec.MinReadySeconds == 0 || !w.aged[pod.UID] {
+	if set.Spec.MinReadySeconds == 0 {
 		return pod
+	}
+	since := metav1.NewTime(afterwards())
+	if w.aged[pod.UID] {
+		since = metav1.Unix(1, 0)
 	}
 	out := clone(pod)
 	for k := range out.Status.Conditions {
-		out.Status.Conditions[k].LastTransitionTime = metav1.Unix(1, 0)
+		out.Status.Conditions[k].LastTransitionTime = since
 	}
 	return out
 }

@@ -53,6 +53,9 @@ func plain(o client.Object) client.Object {
 		o.Status.ObservedGeneration = 0
 	case *corev1.Pod:
 		o.Spec.NodeName = ""
+		for k := range o.Status.Conditions {
+			o.Status.Conditions[k].LastTransitionTime = metav1.Time{}
+		}
 	case *corev1.PersistentVolume:
 		if o.Spec.ClaimRef != nil {
 			o.Spec.ClaimRef.UID = ""

@@ -394,10 +394,14 @@ func (s *store) trial() *store {
 func (s *store) put(o client.Object) {
 	k := keyOf(o)
 	old, ok := s.objects[k]
+	pod, isPod := o.(*corev1.Pod)
+	if isPod {
+		was, _ := old.(*corev1.Pod)
+		dates(pod, was, metav1.Unix(s.version+1, 0))
+	}
 	if ok && equality.Semantic.DeepEqual(old, o) {
 		return
 	}
-	_, isPod := o.(*corev1.Pod)
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && !isPod {
 		s.remove(k)
 		return

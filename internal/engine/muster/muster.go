@@ -1,6 +1,6 @@
-// Package muster notes which ordinals are up. What the application and the checks have answered before a wave leaves is
-// void once an ordinal has become unavailable since, also if it is back (S19). It does not ask what the ordinals are, and
-// compares no clock with that of a node.
+// Package muster notes how the ordinals are. What the application and the checks have answered before a wave leaves is
+// void once an ordinal has become unavailable since, also if it is back, and once one is back that was not there when they
+// answered (S19). It does not ask what the ordinals are, and compares no clock with that of a node.
 package muster
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Roll is who was up when it was called last. The zero value knows of none.
+// Roll is how the ordinals were when it was called last. The zero value knows of none.
 type Roll struct {
-	wave plans.Slice
-	up   map[place]string
+	wave   plans.Slice
+	called map[place]string
 }
 
 type place struct {
@@ -24,8 +24,8 @@ type place struct {
 	ordinal int32
 }
 
-// Call calls the roll before a wave leaves, with the pods of both sides. It returns which ordinal was up at the last call
-// and has become unavailable since, or "". The ordinals of the wave before may have moved since.
+// Call calls the roll before a wave leaves, with the pods of both sides. It returns which ordinal was unavailable at the
+// last call or since then, and is no longer as it was, or "". The ordinals of the wave before may have moved since.
 func (r *Roll) Call(ctx context.Context, w clusters.Pair, wave plans.Slice) (gone string, err error) {
 	now := map[place]string{}
 	for _, side := range plans.Sides() {
@@ -38,17 +38,18 @@ func (r *Roll) Call(ctx context.Context, w clusters.Pair, wave plans.Slice) (gon
 			byName[pods[i].Name] = &pods[i]
 		}
 		for o := range w.Plan.Ordinals().All() {
-			if since := upSince(byName[w.Plan.Pod(o)]); since != "" {
-				now[place{side, o}] = since
-			}
+			now[place{side, o}] = stands(byName[w.Plan.Pod(o)])
 		}
 	}
 	was := *r
-	r.wave, r.up = wave, now
+	r.wave, r.called = wave, now
+	if was.called == nil {
+		return "", nil
+	}
 	for o := range w.Plan.Ordinals().All() {
 		for _, side := range plans.Sides() {
 			at := place{side, o}
-			if before, up := was.up[at]; up && before != now[at] && (was.wave == wave || !was.wave.Has(o)) {
+			if was.called[at] != now[at] && (was.wave == wave || !was.wave.Has(o)) {
 				return fmt.Sprintf("pod %s of %s was unavailable", w.Plan.Pod(o), w.Plan.On(side)), nil
 			}
 		}
@@ -56,14 +57,18 @@ func (r *Roll) Call(ctx context.Context, w clusters.Pair, wave plans.Slice) (gon
 	return "", nil
 }
 
-// upSince tells one time that a pod is up from another one, or returns "" while it is not up.
-func upSince(pod *corev1.Pod) string {
-	if pod == nil || pod.DeletionTimestamp != nil {
+// stands tells one time that a pod is up, or down, from another one. It returns "" for a pod that is not there or was
+// never up. A pod that is down for another time than before has been up between.
+func stands(pod *corev1.Pod) string {
+	switch {
+	case pod == nil:
 		return ""
+	case pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("%s ends", pod.UID)
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return fmt.Sprintf("%s %d", pod.UID, c.LastTransitionTime.Unix())
+		if c.Type == corev1.PodReady {
+			return fmt.Sprintf("%s %s %d", pod.UID, c.Status, c.LastTransitionTime.Unix())
 		}
 	}
 	return ""

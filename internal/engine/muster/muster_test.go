@@ -25,27 +25,39 @@ func pod(ref plans.Ref, name string, uid types.UID, since int64) *corev1.Pod {
 	return p
 }
 
-// An ordinal that was up at the last call and is not the same now has been unavailable, whether or not it is back.
+// An ordinal that is not as it was at the last call has been unavailable, whether or not it is back. The first call knows of
+// none.
 func TestWhoeverWasUnavailableIsMissed(t *testing.T) {
 	p := planstest.Named(t, "abc")
 	from, to := p.On(plans.Source), p.On(plans.Destination)
 	ending := pod(from, "web-0", "a", 100)
 	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: time.Unix(200, 0)}, []string{"example.com/kept"}
+	down := func(since int64) *corev1.Pod {
+		p := pod(from, "web-0", "a", 0)
+		p.Status.Conditions[0].LastTransitionTime = metav1.Unix(since, 0)
+		return p
+	}
+	starts := pod(from, "web-0", "a", 0)
+	starts.Status.Conditions = nil
 	for name, c := range map[string]struct {
 		before, now *corev1.Pod // of web-0
 		wave        plans.Slice // the one before
 		gone        string
 	}{
-		"nobody":                    {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, ""},
-		"one that is down":          {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 0), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
-		"one that is back":          {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 101), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
-		"one that was made again":   {pod(from, "web-0", "a", 100), pod(from, "web-0", "b", 100), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
-		"one that is not there":     {pod(from, "web-0", "a", 100), nil, plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
-		"one that ends":             {pod(from, "web-0", "a", 100), ending, plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
-		"one of the other side":     {pod(to, "web-0", "a", 100), pod(to, "web-0", "a", 101), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of mall/web"},
-		"one that was down":         {pod(from, "web-0", "a", 0), pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, ""},
-		"one that the plan moved":   {pod(from, "web-0", "a", 100), pod(to, "web-0", "b", 101), plans.Slice{Start: 0, Replicas: 1}, ""},
-		"the first call knows none": {nil, pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, ""},
+		"nobody":                  {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, ""},
+		"one that is down":        {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 0), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that is back":        {pod(from, "web-0", "a", 100), pod(from, "web-0", "a", 101), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that was made again": {pod(from, "web-0", "a", 100), pod(from, "web-0", "b", 100), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that is not there":   {pod(from, "web-0", "a", 100), nil, plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that ends":           {pod(from, "web-0", "a", 100), ending, plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one of the other side":   {pod(to, "web-0", "a", 100), pod(to, "web-0", "a", 101), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of mall/web"},
+		"one that was down":       {pod(from, "web-0", "a", 0), pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that stays down":     {down(100), down(100), plans.Slice{Start: 2, Replicas: 1}, ""},
+		"one that was up between": {down(100), down(101), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that starts":         {nil, starts, plans.Slice{Start: 2, Replicas: 1}, ""},
+		"one that ends, still":    {ending, ending, plans.Slice{Start: 2, Replicas: 1}, ""},
+		"one that has come":       {nil, pod(from, "web-0", "a", 100), plans.Slice{Start: 2, Replicas: 1}, "pod web-0 of shop/web"},
+		"one that the plan moved": {pod(from, "web-0", "a", 100), pod(to, "web-0", "b", 101), plans.Slice{Start: 0, Replicas: 1}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r Roll
