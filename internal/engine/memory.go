@@ -61,6 +61,9 @@ func (e *Engine) save(ctx context.Context) error {
 	if e.Now != nil {
 		e.journal.Timeline.Sent += e.uncounted
 	}
+	if e.journal.Done < e.recorded { // what was finished has begun, also where the plan goes back: stamps may have its number
+		e.journal.Begun = max(e.journal.Begun, e.recorded)
+	}
 	version, err := e.store.Save(ctx, e.journal, e.version)
 	e.answered = err
 	if err != nil {

@@ -24,6 +24,9 @@ func (w Steps) pin(m plans.StepContext, sets map[plans.Side]*appsv1.StatefulSet)
 		if set == nil || set.DeletionTimestamp != nil || !m.Stamp.Mine(set) || !plans.Others(set, m.Ordinals) || plans.Pinned(set) {
 			continue // Shrink reports what is not the plan's
 		}
+		if m.Op.Tightens() && m.Unsure() && plans.PinChanged(set) {
+			continue // the wave may be away, and comes back first; if it has not left, Shrink stops
+		}
 		if s := w.interfered(m, side, set); s != nil {
 			parts = append(parts, *s)
 			continue

@@ -206,3 +206,31 @@ func (w *world) partitionStays(t *testing.T, mode plans.Mode, op plans.Op, block
 		t.Errorf("%s, after %s: the user's partition is lost: %d", mode, op, p)
 	}
 }
+
+// A wave that is away is brought back, or goes on, also where a user has changed the partition of either set meanwhile: that
+// stops no wave but one that has not left.
+func TestAWaveIsBroughtBackAlthoughAPartitionWasChanged(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, side := range plans.Sides() {
+			for _, op := range []plans.Op{plans.Shrink, plans.Vacate, plans.Claim, plans.Grow} {
+				w := newWorld(threeOrdinals(mode))
+				w.rolls = true
+				away := func(p engine.Progress) bool {
+					return p.Kind == engine.Advanced && p.Step.Op == op && p.Step.Ordinals.Has(1) // both sets have others
+				}
+				if got, err := w.process().run(t.Context(), plans.Move, away); err != nil {
+					t.Fatal(got, err)
+				}
+				w.changeSet(side, func(set *appsv1.StatefulSet) {
+					set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}
+				})
+				w.rest()
+				got, err := w.process().run(t.Context(), plans.Abort, nil)
+				if away := w.inFlight(); away || w.up(plans.Source)+w.up(plans.Destination) != 3 {
+					t.Errorf("%s, %s, after %s: %s (%v); ordinal 1 is away: %t", mode, side, op, got, err, away)
+				}
+			}
+		}
+	}
+}
