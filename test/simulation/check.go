@@ -20,6 +20,7 @@ func (w *world) check() {
 		return
 	}
 	w.passes()
+	w.tightens()
 	w.oneIdentity()
 	w.atomicSlices()
 	w.budgetKept()

@@ -348,7 +348,7 @@ func (r *process) accepted(s *store, verb string, o client.Object, side plans.Si
 	w := r.w
 	if set, ok := o.(*appsv1.StatefulSet); ok && side != "" && r.pause == nil {
 		w.disrupts(before, plans.SliceOf(set), side)
-		w.suits(before, plans.SliceOf(set), side)
+		w.suits(r, before, plans.SliceOf(set), side)
 		w.consented(r, before, plans.SliceOf(set), side)
 	}
 	if _, claim := o.(*corev1.PersistentVolumeClaim); side != "" || claim && verb == "create" {
