@@ -85,6 +85,10 @@ func (s Storage) None() bool {
 // Moved reports whether volumes of this mode change sides.
 func (m Mode) Moved() bool { return m != Empty }
 
+// OneObject reports whether both sides have the same PersistentVolume object of a volume of this mode. Its control plane
+// then keeps the disk from two nodes, and there is no other object to make, to compare or to delete.
+func (m Mode) OneObject() bool { return m == Rebind }
+
 // HasVolumes reports whether the set has any volumes.
 func (p *Plan) HasVolumes() bool { return len(p.Claims)+len(p.Shared) > 0 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // closes reports whether a step is the last one of a plan that settles volumes.
-func (v mover) closes(m plans.StepContext) bool {
+func (v settlement) closes(m plans.StepContext) bool {
 	if len(v.Plan.Shared) > 0 {
 		return m.Op == plans.Unshare
 	}
@@ -26,7 +26,7 @@ func (v mover) closes(m plans.StepContext) bool {
 // bound to them any more: a user has replaced the disk of an ordinal. Only a mark leads to them, so all volumes are
 // listed. They keep the reclaim policy Retain, and the objects of both clusters stay: whether the data is still needed is
 // for the user to know. The text of the write reports it (S15).
-func (v mover) abandoned(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v settlement) abandoned(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if !v.closes(m) {
 		return plans.Done(), nil
 	}
@@ -50,7 +50,7 @@ func (v mover) abandoned(ctx context.Context, m plans.StepContext) (plans.Observ
 }
 
 // clusters returns one side of each cluster, the side that releases first.
-func (v mover) clusters(m plans.StepContext) []plans.Side {
+func (v settlement) clusters(m plans.StepContext) []plans.Side {
 	if v.Plan.OneCluster() {
 		return []plans.Side{m.From}
 	}
@@ -59,7 +59,7 @@ func (v mover) clusters(m plans.StepContext) []plans.Side {
 
 // leave returns the write that takes the marks off a volume and changes nothing else. BEFORE that, the policy that the
 // volume keeps is saved in place of the user's: the admission policy lets go only of a volume with its saved policy.
-func (v mover) leave(m plans.StepContext, side plans.Side, pv *corev1.PersistentVolume) plans.Observation {
+func (v settlement) leave(m plans.StepContext, side plans.Side, pv *corev1.PersistentVolume) plans.Observation {
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s on the %s %s", pv.Name, side, why))
 	}

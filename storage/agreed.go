@@ -46,7 +46,7 @@ func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
 // create there from the one of the other side. there reports which of the two pv is. pv is nil if neither
 // side has the volume; why is the reason why none can be created.
 func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, name string) (pv *corev1.PersistentVolume, there bool, why string, err error) {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := keeper{objects{clusters.Pair{Plan: p, On: on}}}
 	if pv, err = v.volumeOf(ctx, side, name); err != nil || pv != nil {
 		return pv, true, "", err
 	}
@@ -54,7 +54,7 @@ func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s
 	at := slices.IndexFunc(p.Shared, func(s plans.SharedVolume) bool { return side == plans.Destination && p.SecondVolume(s) == name })
 	if at >= 0 {
 		from = p.Shared[at].Volume
-	} else if p.OneCluster() {
+	} else if !slices.ContainsFunc(p.Moved(), func(c plans.ClaimMove) bool { return !c.Mode.OneObject() }) {
 		return nil, false, "", nil
 	}
 	held, err := v.volumeOf(ctx, side.Other(), from)
@@ -62,22 +62,13 @@ func Made(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, s
 		return nil, false, "", err
 	}
 	if at >= 0 {
-		if pv, err = v.twice(p.Shared[at], held); err != nil {
+		if pv, err = (sharedVolumes{v}).twice(p.Shared[at], held); err != nil {
 			return nil, false, err.Error(), nil //nolint:nilerr // trying again would not mend it
 		}
-	} else if pv, why, err = v.rewritten(held, side, RefTo(p.On(side).Namespace, held.Spec.ClaimRef.Name, "")); err != nil || why != "" {
+	} else if pv, why, err = (reimporting{v}).rewritten(held, side, RefTo(p.On(side).Namespace, held.Spec.ClaimRef.Name, "")); err != nil || why != "" {
 		return nil, false, why, err
 	}
 	plans.Stamp{Plan: p.ID}.Put(pv)
 	v.label(pv)
 	return pv, false, "", nil
-}
-
-// label adds the plan label to a volume that the plan creates. The admission policy for new volumes is
-// evaluated for the volumes that carry this label.
-func (v mover) label(pv *corev1.PersistentVolume) {
-	if pv.Labels == nil {
-		pv.Labels = map[string]string{}
-	}
-	pv.Labels[plans.PlanLabel] = v.Plan.Name
 }

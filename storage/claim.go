@@ -55,7 +55,7 @@ func promise(ref *corev1.ObjectReference) string {
 // makeClaim creates the claim that a volume is reserved for. BEFORE that, the binder must have seen the volume as
 // reserved, which its phase shows: a claim that the binder sees earlier than its volume is looked at again only when
 // the binder lists everything again, after 15 seconds.
-func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
+func (v keeper) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	to := m.To()
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
@@ -75,7 +75,7 @@ func (v mover) makeClaim(m plans.StepContext, vol plans.Volume, name string, pv 
 }
 
 // creation returns the creation of the claim that is saved on a volume, on the side that receives the ordinal.
-func (v mover) creation(m plans.StepContext, pv *corev1.PersistentVolume) (func(context.Context, ...client.CreateOption) error, error) {
+func (v keeper) creation(m plans.StepContext, pv *corev1.PersistentVolume) (func(context.Context, ...client.CreateOption) error, error) {
 	next, err := ClaimFrom(pv, v.Plan.On(m.To()).Namespace)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (v mover) creation(m plans.StepContext, pv *corev1.PersistentVolume) (func(
 }
 
 // inspect distinguishes our claim, or the one that was never deleted, from the claim of another writer.
-func (v mover) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Observation {
+func (v keeper) inspect(m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) plans.Observation {
 	to := v.Plan.On(m.To())
 	together := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 	switch {
@@ -115,6 +115,6 @@ func pending(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimPending && claim.DeletionTimestamp == nil && time.Since(claim.CreationTimestamp.Time) < bindingGrace
 }
 
-func (v mover) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Observation {
+func (v keeper) unbound(claim *corev1.PersistentVolumeClaim, side plans.Side) plans.Observation {
 	return plans.Wait(reasons.ClaimNotBound, fmt.Sprintf("claim %s of %s is %s; waiting for it to be bound to volume %s", claim.Name, v.Plan.On(side), claim.Status.Phase, claim.Spec.VolumeName))
 }

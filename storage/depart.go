@@ -23,9 +23,9 @@ const PVCProtection = "kubernetes.io/pvc-protection"
 // are still up. After: the Undo has the volumes in a Flight. It writes only what the user has vouched for (Assurance),
 // and takes a claim away that was made too early.
 func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := departure{keeper{objects{clusters.Pair{Plan: p, On: on}}}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		if s, err := v.receives(ctx, m); err != nil || s.Standing != plans.After {
+		if s, err := sharedVolumes(v).receives(ctx, m); err != nil || s.Standing != plans.After {
 			return s, err
 		}
 		flight := &plans.Flight{Ordinals: m.Ordinals, From: m.From, Seq: m.Seq}
@@ -44,8 +44,12 @@ func Departing(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 	}
 }
 
+// departure looks at the volumes of a wave that is up: they are protected, and everything is asked that the other side
+// will need of them.
+type departure struct{ keeper }
+
 // departing looks at one volume.
-func (v mover) departing(ctx context.Context, m plans.StepContext, template string, ordinal int32) (vol plans.Volume, s plans.Observation, err error) {
+func (v departure) departing(ctx context.Context, m plans.StepContext, template string, ordinal int32) (vol plans.Volume, s plans.Observation, err error) {
 	claim, pv, why, err := v.bound(ctx, m.From, template, ordinal)
 	if err != nil || why != "" {
 		return vol, plans.Stop(reasons.BindingBroken, why), err
@@ -79,7 +83,7 @@ func KeptBy(claim *corev1.PersistentVolumeClaim) string {
 
 // ours requires that this plan protects the volume, and that the user's policy is saved on it. The user's word takes no
 // volume in the place of another one that is protected for the claim: the data is on that one (S5).
-func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) (plans.Observation, error) {
+func (v departure) ours(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol plans.Volume) (plans.Observation, error) {
 	why := v.unsafe(pv, vol)
 	switch {
 	case m.Stamp.Barred(pv) != "":
@@ -98,17 +102,9 @@ func (v mover) ours(ctx context.Context, m plans.StepContext, claim *corev1.Pers
 	return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s no longer carries the mark of this plan; put its annotations stsmigrate.dev/* back, or let it be protected again, with the policy that it has now, by --readopt", pv.Name)), nil
 }
 
-// marked reports whether a volume carries all its annotations: the plan that owns it, its policy, and the
-// claim of the source.
-func (v mover) marked(m plans.StepContext, pv *corev1.PersistentVolume) bool {
-	_, saved := pv.Annotations[plans.PolicyAnnotation]
-	_, err := ClaimFrom(pv, v.Plan.On(m.To()).Namespace)
-	return saved && err == nil && m.Stamp.Mine(pv)
-}
-
 // inTheWay looks at what would take or hold the claim of the side that receives the ordinal: a stranger, whether there is
 // a claim or not, and an object that has the claim's name.
-func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+func (v departure) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	if s, err := v.strange(ctx, m.To(), vol.Template, vol.Ordinal); err != nil || s.Standing != plans.After {
 		return s, err
 	}
@@ -124,9 +120,10 @@ func (v mover) inTheWay(ctx context.Context, m plans.StepContext, vol plans.Volu
 	return v.withdraw(ctx, m, vol, there)
 }
 
-// otherObject looks at the volume object of the other cluster. It must be as this plan left it, or absent.
-func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.Volume, own *corev1.PersistentVolume) (plans.Observation, error) {
-	if v.Plan.OneCluster() {
+// otherObject looks at the object that the other side has of the disk, where it has one of its own. It must be as this
+// plan left it, or absent.
+func (v departure) otherObject(ctx context.Context, m plans.StepContext, vol plans.Volume, own *corev1.PersistentVolume) (plans.Observation, error) {
+	if v.mode(vol.Template).OneObject() {
 		return plans.Done(), nil
 	}
 	to := m.To()
@@ -135,10 +132,14 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 		return plans.Observation{}, err
 	}
 	if pv == nil {
-		if to == plans.Destination || v.Plan.Storage.None() || own.Annotations[plans.VolumeAnnotation] != "" {
-			return plans.Done(), nil // Reserve creates it
+		by, err := v.by(vol.Template)
+		if err != nil {
+			return plans.Observation{}, err
 		}
-		return plans.Stop(reasons.VolumeUnsafe, fmt.Sprintf("volume %s of the %s is gone, and its fields cannot be derived from the volume object of the other side; recreate it", vol.Name, to)), nil
+		if why := by.missing(m, vol, own); why != "" {
+			return plans.Stop(reasons.VolumeUnsafe, why), nil
+		}
+		return plans.Done(), nil // Reserve creates it
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, fmt.Sprintf("on the %s, %s", to, why)), nil
@@ -157,7 +158,7 @@ func (v mover) otherObject(ctx context.Context, m plans.StepContext, vol plans.V
 }
 
 // remark restores the marks of a volume, and its saved claim from the object of the other cluster.
-func (v mover) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) plans.Observation {
+func (v departure) remark(m plans.StepContext, pv, own *corev1.PersistentVolume) plans.Observation {
 	next := pv.DeepCopy()
 	m.Stamp.Put(next)
 	if _, saved := next.Annotations[plans.PolicyAnnotation]; !saved {

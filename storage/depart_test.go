@@ -95,7 +95,7 @@ func TestWhoChangedAReclaimPolicyIsNamed(t *testing.T) {
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:persistentVolumeReclaimPolicy":{}}}`),
 			}}
 		}
-		if why := (mover{}).unsafe(pv, plans.Volume{Name: pv.Name, Handle: disk}); !strings.Contains(why, want) {
+		if why := (keeper{}).unsafe(pv, plans.Volume{Name: pv.Name, Handle: disk}); !strings.Contains(why, want) {
 			t.Errorf("%s: %s", manager, why)
 		}
 	}

@@ -19,11 +19,10 @@ import (
 
 // Detached checks that the volumes of a wave are still detached on the side that released them. Vacate has
 // proven it. But a wait or the death of a process may lie between, and a pod of another writer may have
-// mounted a claim meanwhile. In one cluster the control plane itself keeps a volume from two nodes, by its
-// name. In two clusters nothing does, so Detached reads it again before the other side can have the volumes
-// (S1).
+// mounted a claim meanwhile. Where both sides have one object of a volume, the control plane itself keeps it from
+// two nodes, by its name. Of all others Detached reads it again before the other side can have them (S1).
 func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) (plans.Observation, error) {
-	return mover{Pair: clusters.Pair{Plan: p, On: on}}.detachedAgain(ctx, m)
+	return vacancy{objects: objects{clusters.Pair{Plan: p, On: on}}}.detachedAgain(ctx, m)
 }
 
 // Attached returns the reason why a wave must not leave yet, and the side in whose cluster that is, or "": a volume of it
@@ -32,15 +31,16 @@ func Detached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 // has the pods of the wave, and the nodes that the user has vouched for. What another node has attached since a pod has
 // come from there is detached soon.
 func Attached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, flight *plans.Flight) (plans.Side, string, error) {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := vacancy{objects: objects{clusters.Pair{Plan: p, On: on}}}
 	if m.Reversed {
 		return "", "", nil // it may have left already
 	}
 	for _, side := range []plans.Side{m.From, m.To()} {
-		if side != m.From && p.OneCluster() {
-			continue
+		of := flight
+		if side != m.From {
+			of = v.apart(flight)
 		}
-		still, err := v.attachments(ctx, flight, side)
+		still, err := v.attachments(ctx, of, side)
 		if err != nil {
 			return "", "", err
 		}
@@ -58,7 +58,7 @@ func Attached(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 }
 
 // untilDetached returns the reason why a wave that is up waits for an attachment, or "".
-func (v mover) untilDetached(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (string, error) {
+func (v vacancy) untilDetached(ctx context.Context, side plans.Side, flight *plans.Flight, a attached) (string, error) {
 	node, err := v.nodeOf(ctx, side, a.node)
 	if err != nil || v.vouched(side, flight, a, node) {
 		return "", err
@@ -70,15 +70,23 @@ func (v mover) untilDetached(ctx context.Context, side plans.Side, flight *plans
 	return fmt.Sprintf("on the %s, %s, %s; no pod is scaled down until it is detached; its driver detaches it; if it never does, and the volume cannot be in use there, confirm it with --node-gone %s", side, a.still(), where, a.node), nil
 }
 
-func (v mover) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if v.Plan.OneCluster() || !m.InFlight() {
+func (v vacancy) detachedAgain(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	if !m.InFlight() {
 		return plans.Done(), nil
 	}
-	return v.detached(ctx, m.Flight, m.From)
+	return v.detached(ctx, v.apart(m.Flight), m.From)
+}
+
+// apart returns a flight with those of its volumes that no control plane keeps from two nodes by their name, since each
+// side has an object of its own for the disk.
+func (v vacancy) apart(flight *plans.Flight) *plans.Flight {
+	of := *flight
+	of.Volumes = slices.DeleteFunc(slices.Clone(of.Volumes), func(vol plans.Volume) bool { return v.mode(vol.Template).OneObject() })
+	return &of
 }
 
 // free lets a look write only while the volumes are detached on the side that released them.
-func (v mover) free(look plans.Look) plans.Look {
+func (v vacancy) free(look plans.Look) plans.Look {
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		s, err := look(ctx, m)
 		if err != nil || s.Standing != plans.Before {
@@ -93,7 +101,7 @@ func (v mover) free(look plans.Look) plans.Look {
 
 // detached waits until the cluster of a side has no VolumeAttachment for the volumes. It ignores nodes that the user
 // has vouched for.
-func (v mover) detached(ctx context.Context, flight *plans.Flight, side plans.Side) (plans.Observation, error) {
+func (v vacancy) detached(ctx context.Context, flight *plans.Flight, side plans.Side) (plans.Observation, error) {
 	still, err := v.attachments(ctx, flight, side)
 	if err != nil {
 		return plans.Observation{}, err
@@ -108,7 +116,7 @@ func (v mover) detached(ctx context.Context, flight *plans.Flight, side plans.Si
 }
 
 // attachments lists the VolumeAttachments of the volumes of a flight in the cluster of a side.
-func (v mover) attachments(ctx context.Context, flight *plans.Flight, side plans.Side) (still []attached, err error) {
+func (v vacancy) attachments(ctx context.Context, flight *plans.Flight, side plans.Side) (still []attached, err error) {
 	if len(flight.Volumes) == 0 {
 		return nil, nil
 	}
@@ -181,7 +189,7 @@ func failed(a *storagev1.VolumeAttachment) string {
 
 // vouched reports whether the user has vouched that the node of this side cannot use the volume. A node that is Ready and
 // reports the volume in use overrides the user's word.
-func (v mover) vouched(side plans.Side, flight *plans.Flight, a attached, node *corev1.Node) bool {
+func (v vacancy) vouched(side plans.Side, flight *plans.Flight, a attached, node *corev1.Node) bool {
 	gone := flight.NodesGone
 	if side != flight.From {
 		gone = flight.NodesGoneThere
@@ -191,7 +199,7 @@ func (v mover) vouched(side plans.Side, flight *plans.Flight, a attached, node *
 
 // freed describes the evidence that the volumes of an ordinal are free. A driver that never attaches leaves
 // nothing to check; then the end of the pod is the only evidence.
-func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.Volume) (string, error) {
+func (v vacancy) freed(ctx context.Context, m plans.StepContext, volumes []plans.Volume) (string, error) {
 	if len(volumes) == 0 {
 		return "", nil
 	}
@@ -206,7 +214,7 @@ func (v mover) freed(ctx context.Context, m plans.StepContext, volumes []plans.V
 }
 
 // attaches reports whether a volume is attached to nodes at all.
-func (v mover) attaches(ctx context.Context, side plans.Side, vol plans.Volume) (bool, error) {
+func (v vacancy) attaches(ctx context.Context, side plans.Side, vol plans.Volume) (bool, error) {
 	driver, _, _ := strings.Cut(vol.Handle, "^")
 	if neverAttached(driver) {
 		return false, nil

@@ -62,7 +62,7 @@ func Grace(pod *corev1.Pod) int64 {
 
 // outlived waits until the grace period of a pod is over that has gone before its kubelet reported its end, if one of its
 // volumes is never attached. After: the reason is why its containers have ended, "" where their volumes show it.
-func (v mover) outlived(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
+func (v vacancy) outlived(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
 	vol, err := v.never(ctx, m.From, flight.Of(pod.Ordinal))
 	if err != nil || vol == "" {
 		return plans.Done(), err
@@ -83,7 +83,7 @@ func (v mover) outlived(ctx context.Context, m plans.StepContext, flight *plans.
 }
 
 // never names a volume that is never attached, or returns "".
-func (v mover) never(ctx context.Context, side plans.Side, volumes []plans.Volume) (string, error) {
+func (v vacancy) never(ctx context.Context, side plans.Side, volumes []plans.Volume) (string, error) {
 	for _, vol := range volumes {
 		attaches, err := v.attaches(ctx, side, vol)
 		if err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -14,26 +12,24 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// mover executes the storage steps of one plan. Its clients read live.
-type mover struct {
-	clusters.Pair
-	ends *ends
-}
+// mover hands the volumes of a wave over, each by the mode of its claim template. Its clients read live.
+type mover struct{ keeper }
 
 // Looks returns the looks of this package for one plan. The clients must read from the API server, never from
 // a cache: every gate here decides on what it reads. now is the clock of this process; without one, a grace period that
 // must be over never is.
 func Looks(p *plans.Plan, on map[plans.Side]client.Client, now func() time.Time) map[plans.Op]plans.Look {
-	v := mover{clusters.Pair{Plan: p, On: on}, &ends{now: now}}
+	k := keeper{objects{clusters.Pair{Plan: p, On: on}}}
+	v, left, shared := mover{k}, vacancy{k.objects, &ends{now: now}}, sharedVolumes{k}
 	return map[plans.Op]plans.Look{
-		plans.Protect: v.protect,
-		plans.Vacate:  v.vacate,
+		plans.Protect: departure{k}.protect,
+		plans.Vacate:  left.vacate,
 		plans.Release: v.perVolume(v.release),
-		plans.Reserve: v.free(v.perVolume(v.reserve)),
-		plans.Claim:   v.free(v.perVolume(v.take)),
-		plans.Settle:  v.settle,
-		plans.Share:   v.share,
-		plans.Unshare: v.unshare,
+		plans.Reserve: left.free(v.perVolume(v.reserve)),
+		plans.Claim:   left.free(v.perVolume(v.take)),
+		plans.Settle:  settlement{k}.settle,
+		plans.Share:   shared.share,
+		plans.Unshare: shared.unshare,
 	}
 }
 
@@ -69,35 +65,10 @@ func unknown(m plans.StepContext) string {
 	return fmt.Sprintf("the journal does not know the pod and the volumes of ordinals %s; was it edited?", m.Ordinals)
 }
 
-// claimOf reads the claim of a volume on a side. It returns nil if there is none.
-func (v mover) claimOf(ctx context.Context, side plans.Side, vol plans.Volume) (*corev1.PersistentVolumeClaim, error) {
-	return v.Claim(ctx, side, v.claim(vol))
-}
-
-// claim returns the name of the claim of a volume, which is the same on both sides.
-func (v mover) claim(vol plans.Volume) string { return v.Plan.ClaimName(vol.Template, vol.Ordinal) }
-
-// volumeOf reads a volume. It returns nil if there is none.
-func (v mover) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
-	return clusters.Get[corev1.PersistentVolume](ctx, v.On[side], "", name, "the "+string(side))
-}
-
-// named reports whether a claimRef names the claim of a volume on this side.
-func (v mover) named(ref *corev1.ObjectReference, side plans.Side, vol plans.Volume) bool {
-	return ref != nil && ref.Namespace == v.Plan.On(side).Namespace && ref.Name == v.claim(vol)
-}
-
-func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
-	if c == nil {
-		return ""
-	}
-	return c.UID
-}
-
 // Volumes lists the volumes that the moved claims of an ordinal are bound to. reason is set if they cannot be
 // determined.
 func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32) (vols []plans.Volume, reason string, err error) {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := objects{clusters.Pair{Plan: p, On: on}}
 	for _, c := range p.Moved() {
 		claim, pv, reason, err := v.bound(ctx, side, c.Template, ordinal)
 		if err != nil || reason != "" {
@@ -106,31 +77,4 @@ func Volumes(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 		vols = append(vols, plans.Volume{Ordinal: ordinal, Template: c.Template, Claim: claim.UID, Name: pv.Name, Handle: HandleFor(p, pv)})
 	}
 	return vols, "", nil
-}
-
-// bound reads a claim and the volume it is bound to, in both directions. The returned reason describes what
-// is wrong with the binding, or is "".
-func (v mover) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
-	name := v.Plan.ClaimName(template, ordinal)
-	claim, err := v.Claim(ctx, side, name)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	if claim == nil {
-		return nil, nil, fmt.Sprintf("claim %s of %s does not exist, expected it to be bound", name, v.Plan.On(side)), nil
-	}
-	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" {
-		return nil, nil, fmt.Sprintf("claim %s of %s is %s, expected Bound", name, v.Plan.On(side), claim.Status.Phase), nil
-	}
-	if claim.DeletionTimestamp != nil {
-		return nil, nil, fmt.Sprintf("claim %s of %s is being deleted by another writer; its data is lost to the set when its pod stops", name, v.Plan.On(side)), nil
-	}
-	pv, err := v.volumeOf(ctx, side, claim.Spec.VolumeName)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
-		return nil, nil, fmt.Sprintf("claim %s of %s and volume %s do not name each other; repair the binding first", name, v.Plan.On(side), claim.Spec.VolumeName), nil
-	}
-	return claim, pv, "", nil
 }

@@ -436,7 +436,7 @@ func TestTheUsersOfAnUnprotectedClaimAreReadLive(t *testing.T) {
 			},
 		}).WithObjects(pod("backup", "b", "data-web-4")).Build()
 		claim := claimIn("shop", "old", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{finalizer} })
-		v := mover{Pair: clusters.Pair{Plan: rebind(), On: clusters.Clusters{plans.Source: c}}}
+		v := objects{clusters.Pair{Plan: rebind(), On: clusters.Clusters{plans.Source: c}}}
 		if users, err := v.users(t.Context(), plans.Source, claim); err != nil || users != "backup" {
 			t.Errorf("with %s: users %q, %v", finalizer, users, err)
 		}

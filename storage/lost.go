@@ -18,7 +18,7 @@ import (
 // checks that node. If nothing names a node, the kubelet of every node of the cluster must be trustworthy,
 // and no node may use the volumes. why is the reason why the end of its containers cannot be proven.
 func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, ordinal int32, volumes []plans.Volume) (out plans.Pod, why string, err error) {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := vacancy{objects: objects{clusters.Pair{Plan: p, On: on}}}
 	out.Ordinal = ordinal
 	pod, err := v.Pod(ctx, side, ordinal)
 	if err != nil {
@@ -66,7 +66,7 @@ func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	return out, "", nil
 }
 
-func (v mover) nodeUID(ctx context.Context, side plans.Side, name string) (uid types.UID, err error) {
+func (v vacancy) nodeUID(ctx context.Context, side plans.Side, name string) (uid types.UID, err error) {
 	if name == "" {
 		return "", nil
 	}
@@ -78,7 +78,7 @@ func (v mover) nodeUID(ctx context.Context, side plans.Side, name string) (uid t
 }
 
 // attachedTo returns the node that a VolumeAttachment names for one of the volumes, or "".
-func (v mover) attachedTo(ctx context.Context, side plans.Side, volumes []plans.Volume) (node string, err error) {
+func (v vacancy) attachedTo(ctx context.Context, side plans.Side, volumes []plans.Volume) (node string, err error) {
 	err = clusters.Each(ctx, v.On[side], func() client.ObjectList { return &storagev1.VolumeAttachmentList{} }, func(a *storagev1.VolumeAttachment) {
 		for _, vol := range volumes {
 			if n := a.Spec.Source.PersistentVolumeName; n != nil && *n == vol.Name {

@@ -1,11 +1,9 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -22,12 +20,12 @@ import (
 // up. Nor can a claim of another writer get the disk, since the volume is sealed: its claimRef has the UID of the claim
 // that has the disk now, which no other claim has (S20). It is prepared when the binder has seen that.
 func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := departure{keeper{objects{clusters.Pair{Plan: p, On: on}}}}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		ctx = clusters.Unmade(ctx) // volumes are created, and nothing else is concluded
 		var parts []plans.Observation
 		for o := range m.Ordinals.All() {
-			for _, c := range p.Moved() {
+			for _, c := range preparable(p) {
 				vol, s, err := v.departing(ctx, m, c.Template, o)
 				switch {
 				case err != nil || s.Standing == plans.Conflict:
@@ -35,7 +33,7 @@ func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 				case s.Standing != plans.After: // Shrink waits for it too, or writes it
 					return plans.Wait(s.ID, s.Reason), nil
 				}
-				for _, look := range []one{v.current, v.reserve, v.sealed} {
+				for _, look := range []one{v.current, mover(v).reserve, v.prepared} {
 					if s, err = look(ctx, m, vol); err != nil || s.Standing != plans.After {
 						break
 					}
@@ -51,7 +49,7 @@ func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 }
 
 // current saves the claim that leaves on its volume again, if it has changed since it was saved.
-func (v mover) current(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+func (v departure) current(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	claim, pv, why, err := v.bound(ctx, m.From, vol.Template, vol.Ordinal)
 	if err != nil || why != "" {
 		return plans.Stop(reasons.BindingBroken, why), err
@@ -59,8 +57,8 @@ func (v mover) current(ctx context.Context, m plans.StepContext, vol plans.Volum
 	return v.retain(ctx, m, claim, pv)
 }
 
-// sealed waits until the binder has seen the volume of a wave that is still up: it says that the volume has been released.
-func (v mover) sealed(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
+// prepared looks at the volume that a wave which is still up has been given on its new side.
+func (v departure) prepared(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	pv, err := v.volumeOf(ctx, m.To(), vol.Name)
 	if err != nil {
 		return plans.Observation{}, err
@@ -68,18 +66,19 @@ func (v mover) sealed(ctx context.Context, m plans.StepContext, vol plans.Volume
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
-	if phase := pv.Status.Phase; phase != corev1.VolumeReleased {
-		return plans.Wait(reasons.BinderBehind, fmt.Sprintf("volume %s on the %s is %s; waiting for the binder to see that no claim can have it yet", pv.Name, m.To(), cmp.Or(phase, "new"))), nil
+	by, err := v.by(vol.Template)
+	if err != nil {
+		return plans.Observation{}, err
 	}
-	return plans.Done(), nil
+	return by.prepare(m, pv), nil
 }
 
 // Admitted tries to create the claims of a wave that is prepared, on the side that will receive it, and returns why the
 // API server would refuse one. Nothing is stored (dry run).
 func Admitted(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext) error {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := departure{keeper{objects{clusters.Pair{Plan: p, On: on}}}}
 	for o := range m.Ordinals.All() {
-		for _, c := range p.Moved() {
+		for _, c := range preparable(p) {
 			claim, err := v.Claim(ctx, m.From, p.ClaimName(c.Template, o))
 			if err != nil || claim == nil {
 				return err

@@ -275,7 +275,7 @@ func replace(t *testing.T, on client.Client, o client.Object, status func()) {
 // claimOn returns the claim of ordinal 4 on a side, or nil.
 func claimOn(t *testing.T, p *plans.Plan, on client.Client, side plans.Side) *corev1.PersistentVolumeClaim {
 	t.Helper()
-	c, err := mover{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{side: on}}}.Claim(t.Context(), side, "data-web-4")
+	c, err := objects{clusters.Pair{Plan: p, On: clusters.Clusters{side: on}}}.Claim(t.Context(), side, "data-web-4")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // protect protects the volumes of an ordinal BEFORE anything moves (S4). One write sets the reclaim policy to
 // Retain and saves the old policy and the manifest of the claim on the volume.
-func (v mover) protect(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v departure) protect(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.Plan.Moved() {
 		claim, pv, reason, err := v.bound(ctx, m.From, c.Template, m.Ordinals.Start)
 		if err != nil {
@@ -51,7 +51,7 @@ func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observatio
 }
 
 // retain returns the write that protects a volume, or Done if it is protected already.
-func (v mover) retain(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Observation, error) {
+func (v keeper) retain(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (plans.Observation, error) {
 	if why := m.Stamp.Barred(pv); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", pv.Name, why)), nil
 	}

@@ -14,17 +14,28 @@ import (
 )
 
 // reserve sets the volume's claimRef to the claim of the side that takes over, BEFORE that claim exists. The
-// binder then binds the claim at once, and at no time could another claim take the volume (S5). In one
-// cluster, a single write changes claimRef from the old claim to the new one. In another cluster, the volume
-// is created with it. A wave that is still up there gets its volume sealed instead (Prepare).
+// binder then binds the claim at once, and at no time could another claim take the volume (S5). The mode says how: a
+// single write turns the claimRef from the old claim to the new one (turn), or the volume is created with it (reimport). A
+// wave that is still up gets its volume sealed instead (Prepare).
 func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
 	to := m.To()
 	pv, err := v.volumeOf(ctx, to, vol.Name)
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if pv == nil && !v.Plan.OneCluster() {
-		return v.reimport(ctx, m, vol)
+	by, err := v.by(vol.Template)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	if pv == nil {
+		held, err := v.volumeOf(ctx, m.From, vol.Name)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if why := v.kept(m, vol, held); why != "" {
+			return plans.Stop(reasons.VolumeUnsafe, why), nil
+		}
+		return by.create(ctx, m, vol, held)
 	}
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
@@ -32,7 +43,7 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	if why := m.Stamp.Barred(pv); why != "" || !m.Stamp.Mine(pv) {
 		return plans.Stop(reasons.VolumeMarkLost, fmt.Sprintf("volume %s on the %s is not protected by this plan %s", pv.Name, to, why)), nil
 	}
-	if s, err := v.learn(ctx, m, vol, pv); err != nil || s.Standing != plans.After {
+	if s, err := by.adopt(ctx, m, vol, pv); err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	ref := pv.Spec.ClaimRef
@@ -44,17 +55,15 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 			return plans.Stop(reasons.VolumeUnsafe, why), err
 		}
 		return v.reserved(ctx, m, vol, pv)
-	case v.Plan.OneCluster() && v.named(ref, m.From, vol):
-		return v.swap(ctx, m, vol, pv)
 	default:
 		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected %s/%s", pv.Name, ref.Namespace, ref.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
 	}
 }
 
-// astray returns the reason why the volume object that the source keeps, in another cluster, is not as the plan left it,
-// or "". That of the destination may have been made long before.
+// astray returns the reason why the volume object that the source keeps, where it has one of its own, is not as the plan
+// left it, or "". That of the destination may have been made long before.
 func (v mover) astray(ctx context.Context, m plans.StepContext, vol plans.Volume) (string, error) {
-	if v.Plan.OneCluster() || m.From == plans.Destination {
+	if v.mode(vol.Template).OneObject() || m.From == plans.Destination {
 		return "", nil
 	}
 	held, err := v.volumeOf(ctx, m.From, vol.Name)
@@ -62,19 +71,6 @@ func (v mover) astray(ctx context.Context, m plans.StepContext, vol plans.Volume
 		return "", err
 	}
 	return v.kept(m, vol, held), nil
-}
-
-// kept returns the reason why the volume object of the side that releases the ordinal is not as the plan left it, or "".
-func (v mover) kept(m plans.StepContext, vol plans.Volume, held *corev1.PersistentVolume) string {
-	switch why := v.unsafe(held, vol); {
-	case why != "":
-		return why
-	case !m.Stamp.Mine(held):
-		return fmt.Sprintf("volume %s on the %s is not protected by this plan", held.Name, m.From)
-	case !v.named(held.Spec.ClaimRef, m.From, vol):
-		return fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))
-	}
-	return ""
 }
 
 // reserved accepts a claimRef that the claim of this side can use: without a UID, or with the UID of the
@@ -117,20 +113,8 @@ func (v mover) seal(m plans.StepContext, vol plans.Volume, pv *corev1.Persistent
 	return v.point(m, vol, pv, m.To(), vol.Claim)
 }
 
-// swap points the volume to the new claim once a live read shows that the old claim is gone.
-func (v mover) swap(ctx context.Context, m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) (plans.Observation, error) {
-	claim, err := v.claimOf(ctx, m.From, vol)
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	if claim != nil {
-		return plans.Stop(reasons.ClaimForeign, fmt.Sprintf("claim %s of %s exists again while its volume %s is handed over; delete the claim", claim.Name, v.Plan.On(m.From), pv.Name)), nil
-	}
-	return v.point(m, vol, pv, m.To(), ""), nil
-}
-
 // point promises a volume to the claim of a side.
-func (v mover) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume, side plans.Side, uid types.UID) plans.Observation {
+func (v keeper) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume, side plans.Side, uid types.UID) plans.Observation {
 	next := pv.DeepCopy()
 	ref := RefTo(v.Plan.On(side).Namespace, v.claim(vol), uid)
 	next.Spec.ClaimRef = &ref
@@ -158,27 +142,4 @@ func sign(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume) {
 			pv.Annotations[plans.ProofAnnotation] = proof
 		}
 	}
-}
-
-// reimport creates the volume object of the other cluster from the protected one of the first cluster.
-func (v mover) reimport(ctx context.Context, m plans.StepContext, vol plans.Volume) (plans.Observation, error) {
-	held, err := v.volumeOf(ctx, m.From, vol.Name)
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	if why := v.kept(m, vol, held); why != "" {
-		return plans.Stop(reasons.VolumeUnsafe, why), nil
-	}
-	uid := vol.Claim
-	if m.InFlight() {
-		uid = ""
-	}
-	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), uid))
-	if err != nil || why != "" {
-		return plans.Stop(reasons.VolumeNotTranslated, why), err
-	}
-	sign(m, vol, next)
-	v.label(next)
-	return plans.Write(fmt.Sprintf("%s: create volume %s for disk %s", m.To(), next.Name, vol.Handle),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Copy(ctx, v.On[m.From], held, v.On[m.To()], next) }), nil
 }

@@ -22,7 +22,7 @@ import (
 
 // Strange waits while a side has a stranger for a wave. Before the wave leaves, the wait is with everything up.
 func Strange(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, wave plans.Slice) (plans.Observation, error) {
-	v := mover{Pair: clusters.Pair{Plan: p, On: on}}
+	v := objects{clusters.Pair{Plan: p, On: on}}
 	for o := range wave.All() {
 		for _, c := range p.Moved() {
 			if s, err := v.strange(ctx, side, c.Template, o); err != nil || s.Standing != plans.After {
@@ -33,7 +33,7 @@ func Strange(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 	return plans.Done(), nil
 }
 
-func (v mover) strange(ctx context.Context, side plans.Side, template string, ordinal int32) (plans.Observation, error) {
+func (v objects) strange(ctx context.Context, side plans.Side, template string, ordinal int32) (plans.Observation, error) {
 	pods, err := v.EveryPod(ctx, side)
 	if err != nil {
 		return plans.Observation{}, err
@@ -81,7 +81,7 @@ func Dismissal(pod *corev1.Pod) string {
 // withdraw deletes a claim of this plan that is there before its ordinal has left: a process that was fenced has made it
 // late. It would be like the claim that leaves was then, and a pod could mount it (S20). Its volume is Retain, which is
 // read live (S4), and no pod mounts the claim. Reserve readies the volume for the next claim.
-func (v mover) withdraw(ctx context.Context, m plans.StepContext, vol plans.Volume, there *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+func (v departure) withdraw(ctx context.Context, m plans.StepContext, vol plans.Volume, there *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	if why := m.Stamp.Barred(there); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", there.Name, why)), nil
 	}

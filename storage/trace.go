@@ -128,7 +128,7 @@ func Marked(p *plans.Plan, pv *corev1.PersistentVolume) bool {
 // Promise returns the claimRef of the volume object on a side if it names the claim of that side, else nil.
 func (t Trace) Promise(p *plans.Plan, side plans.Side) *corev1.ObjectReference {
 	pv := t.Volumes[side]
-	if pv == nil || !(mover{Pair: clusters.Pair{Plan: p}}).named(pv.Spec.ClaimRef, side, plans.Volume{Template: t.Template, Ordinal: t.Ordinal}) {
+	if pv == nil || !(objects{clusters.Pair{Plan: p}}).named(pv.Spec.ClaimRef, side, plans.Volume{Template: t.Template, Ordinal: t.Ordinal}) {
 		return nil
 	}
 	return pv.Spec.ClaimRef

@@ -14,11 +14,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// vacancy proves that the pods of a wave have left a side, and its disks their nodes.
+type vacancy struct {
+	objects
+	ends *ends
+}
+
 // vacate is the gate between the two sides (S1). For each ordinal of the wave it proves, in this order: the
 // pod object is gone, its containers have stopped, the kubelet no longer uses the volumes, and no node has
 // them attached any more. It never writes. The proofs go into the journal, at once if it must continue to
 // wait.
-func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v vacancy) vacate(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if m.Reversed {
 		return v.neverRan(ctx, m)
 	}
@@ -37,7 +43,7 @@ func (v mover) vacate(ctx context.Context, m plans.StepContext) (plans.Observati
 
 // neverRan is the gate of a wave that was reversed before it arrived on this side. The absence of pods is
 // checked, not assumed: another writer may have restored the range after pods had been created.
-func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v vacancy) neverRan(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		pod, err := v.Pod(ctx, m.From, o)
 		if err != nil {
@@ -52,7 +58,7 @@ func (v mover) neverRan(ctx context.Context, m plans.StepContext) (plans.Observa
 }
 
 // left waits until pods and volumes have left the side. It records in the flight what is known so far.
-func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flight) (plans.Observation, error) {
+func (v vacancy) left(ctx context.Context, m plans.StepContext, flight *plans.Flight) (plans.Observation, error) {
 	for o := range m.Ordinals.All() {
 		if s, err := v.gone(ctx, m, flight, o); err != nil || s.Standing != plans.After {
 			return s.In(plans.Terminating), err
@@ -64,8 +70,8 @@ func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flig
 		}
 	}
 	s, err := v.detached(ctx, flight, m.From)
-	if err == nil && s.Standing == plans.After && !v.Plan.OneCluster() {
-		s, err = v.detached(ctx, flight, m.To())
+	if err == nil && s.Standing == plans.After {
+		s, err = v.detached(ctx, v.apart(flight), m.To())
 		if flight.WaitsThere = s.Standing != plans.After; flight.WaitsThere {
 			s.Reason = fmt.Sprintf("on the %s, %s", m.To(), s.Reason)
 		}
@@ -74,7 +80,7 @@ func (v mover) left(ctx context.Context, m plans.StepContext, flight *plans.Flig
 }
 
 // proven returns the observation of a wave that has left, with the proofs to keep.
-func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Flight) (plans.Observation, error) {
+func (v vacancy) proven(ctx context.Context, m plans.StepContext, flight plans.Flight) (plans.Observation, error) {
 	done := plans.Done()
 	done.Undo.Flight = &flight
 	var proofs []string
@@ -92,7 +98,7 @@ func (v mover) proven(ctx context.Context, m plans.StepContext, flight plans.Fli
 
 // gone waits until the pod object of an ordinal is gone. The set's own controller may recreate a pod before
 // its cache shows the new range. Such a pod leaves like the first one, and then its end must be proven.
-func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flight, ordinal int32) (plans.Observation, error) {
+func (v vacancy) gone(ctx context.Context, m plans.StepContext, flight *plans.Flight, ordinal int32) (plans.Observation, error) {
 	pod, err := v.Pod(ctx, m.From, ordinal)
 	if err != nil || pod == nil {
 		return plans.Done(), err
@@ -112,7 +118,7 @@ func (v mover) gone(ctx context.Context, m plans.StepContext, flight *plans.Flig
 }
 
 // noted returns the record of an existing pod, based on the record of its ordinal's last known pod.
-func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
+func (vacancy) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 	next := plans.Pod{Ordinal: known.Ordinal, UID: pod.UID, Node: pod.Spec.NodeName, Grace: Grace(pod)}
 	if pod.UID == known.UID && pod.Spec.NodeName == known.Node {
 		next, next.Grace = known, max(known.Grace, next.Grace)
@@ -124,14 +130,14 @@ func (mover) noted(pod *corev1.Pod, known plans.Pod) plans.Pod {
 }
 
 // leaving waits for an existing pod to be deleted.
-func (v mover) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
+func (v vacancy) leaving(m plans.StepContext, pod *corev1.Pod) plans.Observation {
 	if pod.DeletionTimestamp == nil {
 		return plans.Wait(reasons.PodTerminating, fmt.Sprintf("pod %s of %s will be deleted by the controller of its set", pod.Name, v.Plan.On(m.From)))
 	}
 	return plans.Wait(reasons.PodTerminating, fmt.Sprintf("pod %s of %s is terminating", pod.Name, v.Plan.On(m.From))).Idly()
 }
 
-func (v mover) ofSet(pod *corev1.Pod, side plans.Side) bool {
+func (v vacancy) ofSet(pod *corev1.Pod, side plans.Side) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && plans.IsSet(owner.Kind) && owner.Name == v.Plan.On(side).Name
 }
@@ -148,7 +154,7 @@ func ended(pod *corev1.Pod) bool {
 // stopped accepts an absent pod as proof only if its node exists and is Ready, or if the user or an
 // administrator has declared the node dead: a pod object that was deleted by force proves nothing about its
 // containers. Where only their end would show that a volume is free, its grace period must be over, too.
-func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
+func (v vacancy) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
 	name := v.Plan.Pod(pod.Ordinal)
 	switch {
 	case pod.Stopped != "":
@@ -181,7 +187,7 @@ func (v mover) stopped(ctx context.Context, m plans.StepContext, flight *plans.F
 
 // stoppedOn waits for the end of an absent pod whose node is Ready: its kubelet must no longer use the volumes. Where
 // only the end of the containers would show that a volume is free, the word of the user replaces the grace period.
-func (v mover) stoppedOn(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod, node *corev1.Node, vouched bool) (plans.Observation, error) {
+func (v vacancy) stoppedOn(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod, node *corev1.Node, vouched bool) (plans.Observation, error) {
 	if s := unused(node, flight.Of(pod.Ordinal)); s.Standing != plans.After {
 		return s, nil
 	}
@@ -198,7 +204,7 @@ func (v mover) stoppedOn(ctx context.Context, m plans.StepContext, flight *plans
 }
 
 // nodeOf reads a node. It returns nil if there is none.
-func (v mover) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
+func (v vacancy) nodeOf(ctx context.Context, side plans.Side, name string) (*corev1.Node, error) {
 	return clusters.Get[corev1.Node](ctx, v.On[side], "", name, "the "+string(side))
 }
 

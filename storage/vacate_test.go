@@ -84,7 +84,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 		"one has ended, and is about to start again": {dying(corev1.PodRunning, true), ""},
 		"nothing is known of one container":          {dying(corev1.PodFailed, true, corev1.Container{Name: "helper"}), ""},
 	} {
-		if got := (mover{Pair: clusters.Pair{Plan: rebind()}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
+		if got := (vacancy{objects: objects{clusters.Pair{Plan: rebind()}}}).noted(c.pod, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1"}); got.Stopped != c.want {
 			t.Errorf("%s: %q, expected %q", name, got.Stopped, c.want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestWhatTheKubeletReportsOfAPodIsKept(t *testing.T) {
 // The set's controller may recreate the pod before it sees the new range. The end of that pod must then be
 // proven.
 func TestAPodThatTheSetMadeAgainIsTheOneThatHasToEnd(t *testing.T) {
-	got := (mover{Pair: clusters.Pair{Plan: rebind()}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
+	got := (vacancy{objects: objects{clusters.Pair{Plan: rebind()}}}).noted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}, Spec: corev1.PodSpec{NodeName: "n2"}}, plans.Pod{Ordinal: 4, UID: "pod-uid", Node: "n1", Stopped: "node n1 is Ready"})
 	if want := (plans.Pod{Ordinal: 4, UID: "another", Node: "n2", Grace: 30}); got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}

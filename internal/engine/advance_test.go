@@ -172,6 +172,7 @@ func TestAPreparationIsInTheWayOnceASecondLookSeesIt(t *testing.T) {
 	for again, expect := range map[bool]Kind{false: Wrote, true: Blocked} {
 		e, _ := scripted(t, plans.Shrink, see(plans.Write("write", flight, func(context.Context) error { return nil })))
 		e.plan.Source.Cluster, e.plan.Destination.Cluster = "one", "two"
+		e.plan.Claims[0].Mode = plans.Reimport
 		seen := 0
 		e.preparation.look = func(context.Context, plans.StepContext) (plans.Observation, error) {
 			if seen++; seen > 1 && !again {

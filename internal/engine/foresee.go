@@ -54,7 +54,7 @@ func (f *foreseen) look(ctx context.Context, e *Engine, m plans.StepContext) {
 	aside.Clear()
 	through := aside.Clients(e.plan, e.on)
 	look := storage.Prepare(e.plan, through)
-	if e.plan.OneCluster() {
+	if !storage.Prepares(e.plan) {
 		look = storage.Departing(e.plan, through)
 	}
 	if observed, err := look(ctx, m); err == nil {

@@ -60,7 +60,7 @@ func newPreparation(p *plans.Plan, on, through clusters.Clusters) *preparation {
 // the plan is about to pause, or the run to end, is not prepared.
 func (e *Engine) following(step plans.Step) (plans.Step, bool) {
 	j := e.journal
-	if !step.Op.Tightens() && !step.Op.Leaves() && !step.Op.Enters() || e.plan.OneCluster() || len(e.plan.Moved()) == 0 || j.Paused || e.finishing || j.Unsure(step) {
+	if !step.Op.Tightens() && !step.Op.Leaves() && !step.Op.Enters() || !storage.Prepares(e.plan) || j.Paused || e.finishing || j.Unsure(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {

@@ -23,6 +23,7 @@ func apart(t *testing.T, op plans.Op, step, see func(context.Context, plans.Step
 	t.Helper()
 	e, at := scripted(t, op, step)
 	e.plan.Source.Cluster, e.plan.Destination.Cluster = "uid-0", "uid-1"
+	e.plan.Claims[0].Mode = plans.Reimport
 	e.preparation.look, e.preparation.meanwhile = see, see
 	return e, at
 }
@@ -48,7 +49,7 @@ func TestWhichWaveIsPrepared(t *testing.T) {
 		"its own, when it would leave": {plans.Shrink, nil, "2/Reserve"},
 		"the next, when it comes up":   {plans.Grow, nil, "1/Reserve"},
 		"none while it is down":        {plans.Vacate, nil, ""},
-		"none in one cluster":          {plans.Grow, func(e *Engine) { e.plan.Destination.Cluster = "uid-0" }, ""},
+		"none in one cluster":          {plans.Grow, func(e *Engine) { e.plan.Claims[0].Mode = plans.Rebind }, ""},
 		"none without volumes":         {plans.Grow, func(e *Engine) { e.plan.Claims = nil }, ""},
 		"none before a pause":          {plans.Grow, func(e *Engine) { e.journal.Paused = true }, ""},
 		"none behind a pause":          {plans.Grow, func(e *Engine) { e.journal.PauseAt = 2 }, ""},

@@ -46,7 +46,6 @@ func seams() map[string]figures {
 		"report.drawing":            {1, 1, 22},    // one of the read models of a plan
 		"sets.Steps":                {69, 15, 4},   // its steps and its looks at copies
 		"slicecontroller/core.pass": {103, 14, 28}, // one pass of a set, with all its facts
-		"storage.mover":             {87, 17, 2},   // the modes of a volume
 		"view.Migration":            {12, 3, 24},   // one of the read models of a plan
 	}
 }

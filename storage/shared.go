@@ -14,10 +14,14 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// sharedVolumes hands over what all ordinals of a set mount: not wave by wave, but once, in the steps Share and Unshare. In
+// between, each side has a claim and a PersistentVolume object of its own for the disk, also within one cluster.
+type sharedVolumes struct{ keeper }
+
 // share creates a claim on the destination for each volume that the pod template names and all ordinals
 // mount. This is done once, before the first ordinal moves, because the pods of both sides need the volume at
 // the same time. The disk then has two volume objects, both Retain, until unshare deletes one of them.
-func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v sharedVolumes) share(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		held, err := v.volumeOf(ctx, plans.Source, s.Volume)
 		if err != nil {
@@ -41,7 +45,7 @@ func (v mover) share(ctx context.Context, m plans.StepContext) (plans.Observatio
 }
 
 // second creates the volume and then the claim of the destination, in this order (S5).
-func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Observation, error) {
+func (v sharedVolumes) second(ctx context.Context, m plans.StepContext, s plans.SharedVolume, held *corev1.PersistentVolume) (plans.Observation, error) {
 	name := v.Plan.SecondVolume(s)
 	pv, err := v.volumeOf(ctx, plans.Destination, name)
 	if err != nil {
@@ -72,7 +76,7 @@ func (v mover) second(ctx context.Context, m plans.StepContext, s plans.SharedVo
 }
 
 // twice returns the second volume object of a shared volume.
-func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+func (v sharedVolumes) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if !v.Plan.OneCluster() {
 		var err error
 		if held, err = AsCSI(held); err != nil {
@@ -87,7 +91,7 @@ func (v mover) twice(s plans.SharedVolume, held *corev1.PersistentVolume) (*core
 
 // unshare leaves the shared volumes to the side that keeps the ordinals. The other side's claim is deleted
 // first, then its volume object while that is Retain. The user's policy is restored LAST (S15).
-func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v sharedVolumes) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		lost, err := v.volumeOf(ctx, m.From, v.sharedOn(m.From, s))
 		kept, err2 := v.volumeOf(clusters.Live(ctx), m.To(), v.sharedOn(m.To(), s)) // the last look before the other claim goes (S4)
@@ -109,16 +113,16 @@ func (v mover) unshare(ctx context.Context, m plans.StepContext) (plans.Observat
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	return v.abandoned(ctx, m)
+	return settlement(v).abandoned(ctx, m)
 }
 
 // sharedOn returns the name of the object that a side has of a shared volume.
-func (v mover) sharedOn(side plans.Side, s plans.SharedVolume) string {
+func (v sharedVolumes) sharedOn(side plans.Side, s plans.SharedVolume) string {
 	return map[plans.Side]string{plans.Source: s.Volume, plans.Destination: v.Plan.SecondVolume(s)}[side]
 }
 
 // receives requires the claims of the shared volumes of the side where a wave arrives: its pods wait for them (S17).
-func (v mover) receives(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (v sharedVolumes) receives(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	return v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		pv, err := v.volumeOf(ctx, m.To(), v.sharedOn(m.To(), s))
 		if err != nil {
@@ -132,7 +136,7 @@ func (v mover) receives(ctx context.Context, m plans.StepContext) (plans.Observa
 // lasts returns the claim of the side that keeps a shared volume. BEFORE the other side's claim is given up it must be one
 // that stays, and be bound to the volume: with the policy Delete, the disk would go with the last claim (S4). A claim that
 // was deleted does not come back by itself; one that the user creates in its place is not stamped, and counts like it (L6).
-func (v mover) lasts(ctx context.Context, m plans.StepContext, s plans.SharedVolume, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
+func (v sharedVolumes) lasts(ctx context.Context, m plans.StepContext, s plans.SharedVolume, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, plans.Observation, error) {
 	to, name, volume := v.Plan.On(m.To()), s.Claim, v.sharedOn(m.To(), s)
 	kept, err := v.Claim(ctx, m.To(), name)
 	switch {
@@ -154,7 +158,7 @@ func (v mover) lasts(ctx context.Context, m plans.StepContext, s plans.SharedVol
 
 // giveUp deletes the claim and then the volume object of the side that releases the ordinals. BEFORE the claim goes, the
 // volume that is kept must be an object for the same disk, and one that stays: a deletion cannot be undone.
-func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost, kept *corev1.PersistentVolume, last *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+func (v sharedVolumes) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost, kept *corev1.PersistentVolume, last *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	claim, err := v.Claim(ctx, m.From, s.Claim)
 	if err != nil {
 		return plans.Observation{}, err
@@ -179,7 +183,7 @@ func (v mover) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVo
 // expanded. BEFORE that the kept claim must request as much. Its request is the user's to raise, because its cluster then
 // expands file systems that are mounted; a claim without a class cannot be expanded. A larger request alone tells nothing:
 // admission may have rounded it up.
-func (v mover) inherits(m plans.StepContext, claim, last *corev1.PersistentVolumeClaim, lost, kept *corev1.PersistentVolume) plans.Observation {
+func (v sharedVolumes) inherits(m plans.StepContext, claim, last *corev1.PersistentVolumeClaim, lost, kept *corev1.PersistentVolume) plans.Observation {
 	if s := outlived(m, lost, kept); s.Standing != plans.After {
 		return s
 	}
@@ -199,32 +203,7 @@ func (v mover) inherits(m plans.StepContext, claim, last *corev1.PersistentVolum
 		func(ctx context.Context) error { return writes.Change(ctx, v.On[m.To()], kept, next) })
 }
 
-// dropClaim deletes a claim that no pod mounts, and that no later process has written. A live read must show its volume
-// as Retain at that moment: with Delete, the disk itself would be destroyed (S4).
-func (v mover) dropClaim(ctx context.Context, m plans.StepContext, claim *corev1.PersistentVolumeClaim) (plans.Observation, error) {
-	if claim.DeletionTimestamp != nil {
-		return v.terminating(ctx, m, claim)
-	}
-	if why := m.Stamp.Barred(claim); why != "" {
-		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s of %s %s", claim.Name, v.Plan.On(m.From), why)), nil
-	}
-	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
-		return plans.Stop(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
-	}
-	if claim.Spec.VolumeName != "" {
-		pv, err := v.volumeOf(clusters.Live(ctx), m.From, claim.Spec.VolumeName)
-		if err != nil {
-			return plans.Observation{}, err
-		}
-		if pv != nil && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-			return plans.Stop(reasons.VolumeNotRetained, fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting its claim %s would destroy the disk; set it to Retain", pv.Name, m.From, pv.Spec.PersistentVolumeReclaimPolicy, claim.Name)), nil
-		}
-	}
-	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
-}
-
-func (v mover) eachShared(look func(plans.SharedVolume) (plans.Observation, error)) (plans.Observation, error) {
+func (v sharedVolumes) eachShared(look func(plans.SharedVolume) (plans.Observation, error)) (plans.Observation, error) {
 	for _, s := range v.Plan.Shared {
 		if observed, err := look(s); err != nil || observed.Standing != plans.After {
 			return observed, err
