@@ -60,29 +60,29 @@ func marks(p *plans.Plan, _ plans.Leg, side plans.Side) (out []part.Write) {
 func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) []part.Write {
 	switch s.Op {
 	case plans.Protect:
-		return eachClaim(p, s, func(c string) []part.Write {
+		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
 			return []part.Write{ofClaim(p, plans.Source, part.Patch, c, "reclaim policy Retain, the old one is saved on it")}
 		})
 	case plans.Share:
 		return shares(p)
 	case plans.Release:
-		return eachClaim(p, s, func(c string) []part.Write {
+		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
 			return []part.Write{part.On(p, s.From).Write(part.Delete, claimKind, c, "its volume is protected, and has its manifest")}
 		})
 	case plans.Reserve:
-		return eachClaim(p, s, func(c string) (out []part.Write) {
-			if !p.OneCluster() && s.To() == plans.Destination {
+		return eachClaim(p, s, func(c string, by plans.Mode) (out []part.Write) {
+			if !by.OneObject() && s.To() == plans.Destination {
 				out = append(out, ofClaim(p, s.To(), part.Create, c, "the same disk, while the wave is still up; no claim can have it yet"))
 			}
 			return append(out, ofClaim(p, s.To(), part.Patch, c, "reserved for the claim of this side"))
 		})
 	case plans.Claim:
-		return eachClaim(p, s, func(c string) []part.Write {
+		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
 			return []part.Write{part.On(p, s.To()).Write(part.Create, claimKind, c, "bound to that volume")}
 		})
 	case plans.Settle:
-		return eachClaim(p, s, func(c string) (out []part.Write) {
-			if !p.OneCluster() {
+		return eachClaim(p, s, func(c string, by plans.Mode) (out []part.Write) {
+			if !by.OneObject() {
 				out = append(out, ofClaim(p, s.From, part.Delete, c, "the object only: it is Retain, the disk stays"))
 			}
 			return append(out, part.On(p, s.To()).Write(part.Patch, claimKind, c, "marks off"), ofClaim(p, s.To(), part.Patch, c, "marks off, its own reclaim policy"))
@@ -95,10 +95,10 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) []part.Write {
 }
 
 // eachClaim calls one for each claim of the ordinals of a step whose volume moves.
-func eachClaim(p *plans.Plan, s plans.Step, one func(claim string) []part.Write) (out []part.Write) {
+func eachClaim(p *plans.Plan, s plans.Step, one func(claim string, by plans.Mode) []part.Write) (out []part.Write) {
 	for o := range s.Ordinals.All() {
 		for _, c := range p.Moved() {
-			out = append(out, one(p.ClaimName(c.Template, o))...)
+			out = append(out, one(p.ClaimName(c.Template, o), c.Mode)...)
 		}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 type Trace struct {
 	Ordinal  int32
 	Template string
+	Mode     plans.Mode
 	Claims   map[plans.Side]*corev1.PersistentVolumeClaim
 	// Volumes holds the same object for both sides in one cluster.
 	Volumes map[plans.Side]*corev1.PersistentVolume
@@ -48,7 +49,7 @@ func Traces(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client,
 	var out []Trace
 	for o := range p.Ordinals().All() {
 		for _, c := range p.Moved() {
-			out = append(out, trace(p, sides, c.Template, o))
+			out = append(out, trace(p, sides, c, o))
 		}
 	}
 	return out, nil
@@ -83,9 +84,9 @@ func (s *sideObjects) fill(ctx context.Context, p *plans.Plan, on client.Client,
 
 // trace collects the objects of one volume. The volume is the one on which the source's claim is saved, or
 // else the one that a claim is bound to.
-func trace(p *plans.Plan, sides map[plans.Side]*sideObjects, template string, ordinal int32) Trace {
-	t := Trace{Ordinal: ordinal, Template: template, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
-	claim, name := p.ClaimName(template, ordinal), ""
+func trace(p *plans.Plan, sides map[plans.Side]*sideObjects, of plans.ClaimMove, ordinal int32) Trace {
+	t := Trace{Ordinal: ordinal, Template: of.Template, Mode: of.Mode, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
+	claim, name := p.ClaimName(of.Template, ordinal), ""
 	for _, side := range plans.Sides() {
 		if kept := sides[side].manifests[claim]; kept != "" {
 			name = kept

@@ -120,7 +120,7 @@ func (b rebuilding) lastOn(wave plans.Slice) plans.Side {
 	ran := len(b.plan.Moved()) == 0
 	for _, t := range b.of(wave) {
 		ref := t.Promise(b.plan, plans.Destination)
-		ran = ran || t.Claims[plans.Destination] != nil || ref != nil && ref.UID != "" && (b.plan.OneCluster() || !t.Sealed(plans.Destination))
+		ran = ran || t.Claims[plans.Destination] != nil || ref != nil && ref.UID != "" && !t.Sealed(plans.Destination)
 	}
 	if ran {
 		return plans.Destination
@@ -154,7 +154,7 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 			continue
 		}
 		switch claim := t.Claims[s.To()]; {
-		case !b.plan.OneCluster():
+		case storage.Prepares(b.plan):
 			// Reserve and Claim may have written while the wave was still up, and a claim that is gone does not tell
 			// who deleted it: no object proves that the pods have ended
 		case !b.promised(t, s):

@@ -263,7 +263,7 @@ func (c *comparison) claim(t storage.Trace) string {
 // bound is S5: the claims of an ordinal are on the side that has it, bound to its own volume, and mean one disk.
 func (c *comparison) bound() {
 	for _, t := range c.traces {
-		if a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]; a != nil && b != nil && !c.plan.OneCluster() {
+		if a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]; a != nil && b != nil && !t.Mode.OneObject() {
 			c.expect(t.OneDisk(), "S5", c.claim(t), "its volume means another disk on each side", "one disk")
 		}
 		if c.inFlight(t.Ordinal) || c.step.Op.Closes() && c.more {
@@ -272,7 +272,7 @@ func (c *comparison) bound() {
 		for _, side := range plans.Sides() {
 			claim := t.Claims[side]
 			if !c.has(side, t.Ordinal) {
-				c.expect(claim == nil || c.spare(claim), "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
+				c.expect(claim == nil || c.spare(t, claim), "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
 				continue
 			}
 			c.expect(claim != nil, "S5", c.claim(t)+" on the "+string(side), "it does not exist", "a claim that is bound to the ordinal's volume")
@@ -283,12 +283,12 @@ func (c *comparison) bound() {
 	}
 }
 
-// spare reports whether a claim is one that the plan may have besides that of the side with the ordinal: between two
-// clusters its deletion is not waited for, and a process that was fenced may have made one late, which is never bound
+// spare reports whether a claim is one that the plan may have besides that of the side with the ordinal: where each side has
+// an object of its own for the disk, its deletion is not waited for, and a process that was fenced may have made one late, which is never bound
 // (S20).
-func (c *comparison) spare(claim *corev1.PersistentVolumeClaim) bool {
+func (c *comparison) spare(t storage.Trace, claim *corev1.PersistentVolumeClaim) bool {
 	late := claim.Status.Phase != corev1.ClaimBound && plans.Stamp{Plan: c.plan.ID}.Mine(claim)
-	return !c.plan.OneCluster() && (claim.DeletionTimestamp != nil || late)
+	return !t.Mode.OneObject() && (claim.DeletionTimestamp != nil || late)
 }
 
 // inFlight reports whether an ordinal may be on neither side, or half way to the other.
