@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
@@ -62,24 +62,12 @@ type standing struct {
 }
 
 // frontStatus is the status of a StatefulSetMigration.
-type frontStatus struct {
-	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-	State              plans.State        `json:"state"`
-	Since              *metav1.Time       `json:"since,omitempty"`
-	Message            string             `json:"message,omitempty"`
-	Course             plans.Direction    `json:"direction,omitempty"`
-	Plan               string             `json:"plan,omitempty"`
-	Hash               string             `json:"hash,omitempty"`
-	Summary            string             `json:"summary,omitempty"`
-	Source             string             `json:"source,omitempty"`
-	Destination        string             `json:"destination,omitempty"`
-	Conditions         []metav1.Condition `json:"conditions"`
-}
+type frontStatus = v1alpha1.StatefulSetMigrationStatus
 
 // since returns since when a plan has been in a state, if this was its status until now.
-func (f frontStatus) since(state plans.State, now metav1.Time) *metav1.Time {
-	if f.State == state && f.Since != nil {
-		return f.Since
+func since(before frontStatus, state plans.State, now metav1.Time) *metav1.Time {
+	if before.State == state && before.Since != nil {
+		return before.Since
 	}
 	return &now
 }
@@ -149,7 +137,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if s.state == plans.StateUnreadable { // what is known of the plan stays in the status
 		out = before
 	}
-	out.State, out.Since, out.Message, out.Conditions = s.state, before.since(s.state, now), message, slices.Clone(before.Conditions)
+	out.State, out.Since, out.Message, out.Conditions = s.state, since(before, s.state, now), message, slices.Clone(before.Conditions)
 	if s.declared != nil {
 		out.ObservedGeneration = s.declared.Object.GetGeneration()
 	}
@@ -160,7 +148,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	if p := s.plan; p != nil {
 		out.Plan, out.Hash, out.Source, out.Destination = records.RecordName(p.Name), p.Hash, p.Source.String(), p.Destination.String()
 		out.Summary = records.Shortened(preview.Render(p, journal.New(p).Leg))
-		out.Course = j.Leg.Direction
+		out.Direction = j.Leg.Direction
 	}
 	say := func(kind string, is bool, reason, message string) {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: now, ObservedGeneration: out.ObservedGeneration}
@@ -224,11 +212,8 @@ func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, err
 		h.silent(s.name)
 		return 0, nil
 	}
-	var before frontStatus
-	status, _, _ := unstructured.NestedMap(s.declared.Object.Object, "status")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &before); err != nil {
-		before = frontStatus{} // another writer has written a different status
-	}
+	before := s.declared.Status
+	before.Notified = nil // another field manager writes it
 	next := shows(before, s, metav1.NewTime(h.Now()))
 	same := equality.Semantic.DeepEqual(before, next)
 	what := fmt.Sprint(s.declared.Object.GetUID(), next.ObservedGeneration, next.State, next.Message)

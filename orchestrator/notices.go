@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
@@ -107,7 +107,7 @@ func (h *Orchestrator) notice(s standing) {
 	uid := s.declared.Object.GetUID()
 	last, known := n.queued[s.name]
 	if !known || last.object != uid {
-		last = queued{object: uid, mark: notified(s.declared.Object)}
+		last = queued{object: uid, mark: notified(s.declared.Status)}
 	}
 	e, news := notify.Next(last.mark, h.noticeOf(s), h.Now())
 	if news {
@@ -118,13 +118,11 @@ func (h *Orchestrator) notice(s standing) {
 }
 
 // notified returns the last change that the receiver has accepted.
-func notified(o *unstructured.Unstructured) notify.Mark {
-	var m notify.Mark
-	raw, _, _ := unstructured.NestedMap(o.Object, "status", "notified")
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &m) != nil {
-		return notify.Mark{} // another writer has written something else: the present state is sent again
+func notified(s v1alpha1.StatefulSetMigrationStatus) notify.Mark {
+	if n := s.Notified; n != nil {
+		return notify.Mark{Sequence: n.Sequence, Change: notify.Change(n.Change), ID: n.ID}
 	}
-	return m
+	return notify.Mark{} // also where another writer has written something else: the present state is sent again
 }
 
 // noticeOf returns what is told of a plan: names and counts, and the reason of its state.
@@ -211,15 +209,13 @@ func (h *Orchestrator) lead(ctx context.Context) {
 		n.leads = false
 		n.lock.Unlock()
 	}()
-	var all unstructured.UnstructuredList
-	kind := records.DeclarationKind()
-	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := h.Cached.List(ctx, &all, client.InNamespace(h.Namespace)); err != nil {
+	all, err := records.ListDeclared(ctx, h.Cached, client.InNamespace(h.Namespace))
+	if err != nil {
 		log.Log.WithName("notifications").Info("the plans cannot be listed: each is sent when it changes", "error", err.Error())
 	}
-	names := make([]string, 0, len(all.Items))
-	for _, o := range all.Items {
-		names = append(names, o.GetName())
+	names := make([]string, 0, len(all))
+	for _, d := range all {
+		names = append(names, d.Object.GetName())
 	}
 	slices.Sort(names)
 	go func() { // the names may be more than the channel holds

@@ -140,7 +140,7 @@ func stored(t *testing.T, h *Orchestrator, want int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return notified(d.Object).Sequence == want
+		return notified(d.Status).Sequence == want
 	})
 	if !there {
 		t.Fatalf("delivery %d was not stored", want)
@@ -238,7 +238,7 @@ func TestADroppedEventIsMadeUpFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := notified(d.Object)
+	mark := notified(d.Status)
 	h.notices.queued["web"] = queued{object: d.Object.GetUID(), mark: notify.Mark{Sequence: mark.Sequence + 1, Change: notify.Paused, ID: "dropped"}}
 	h.missed([]string{"web"})
 	woken(t, h)

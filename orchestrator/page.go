@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,11 +35,8 @@ func (h *Orchestrator) put(s standing) {
 	r.Attention = r.Attention || s.wrong != nil || s.state.Approval()
 	since := h.Now()
 	if s.declared != nil {
-		status, _, _ := unstructured.NestedMap(s.declared.Object.Object, "status")
-		state, _, _ := unstructured.NestedString(status, "state")
-		text, _, _ := unstructured.NestedString(status, "since")
-		if at, err := time.Parse(time.RFC3339, text); err == nil && state == string(s.state) {
-			since = at
+		if is := s.declared.Status; is.Since != nil && is.State == s.state {
+			since = is.Since.UTC()
 		}
 		r.Since = &since
 	}

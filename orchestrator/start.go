@@ -90,7 +90,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	patience := shutdownTimeout + 5*time.Second
 	m, err := manager.New(transport.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
-		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations have no type of their own
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations are read as they are sent (package records)
 		Cache:  cached(o.Namespace),
 	})
 	if err != nil {

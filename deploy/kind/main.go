@@ -1,5 +1,5 @@
 // Command kind edits the CustomResourceDefinition that controller-gen has generated into the one that is
-// installed. For the pod template, controller-gen cannot express these rules:
+// installed. controller-gen cannot express some rules. For the pod template of a StatefulSetSlice:
 //
 //   - No descriptions of its fields: with every field of a pod described, the CRD would exceed the annotation in which
 //     kubectl apply keeps the last applied object.
@@ -8,10 +8,13 @@
 //   - Only the key of a list item gets a default. All other defaults are set by the API server that creates
 //     the pods.
 //
-// It gives claim templates the bounds that their rules need.
+// It gives claim templates the bounds that their rules need. Of a StatefulSetMigration it bounds the name and the
+// number of maxUnavailable, and leaves conditions unbounded.
 package main
 
 import (
+	"crypto/sha256"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -29,10 +32,14 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("expected one argument: the CRD file that controller-gen has generated")
+	if len(args) != 2 {
+		return errors.New("expected two arguments: the CRD file that controller-gen has generated, and the Go file of its types")
 	}
 	raw, err := os.ReadFile(args[0]) //nolint:gosec // the one that is to be changed
+	if err != nil {
+		return err
+	}
+	types, err := os.ReadFile(args[1]) //nolint:gosec // the one that the user names
 	if err != nil {
 		return err
 	}
@@ -40,7 +47,22 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	return os.WriteFile(args[0], out, 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(args[0], sealed(out, types), 0o644) //nolint:gosec // everybody may read it
+}
+
+// program is the source of this program.
+//
+//go:embed main.go
+var program []byte
+
+// sealed returns a CRD as it is stored: below a line that fits only this CRD, its types and this program. If one of them
+// changes without the others, a test finds that the line does not fit.
+func sealed(crd, types []byte) []byte {
+	sum := sha256.New()
+	for _, part := range [][]byte{types, program, crd} {
+		fmt.Fprintf(sum, "%d\n%s", len(part), part)
+	}
+	return fmt.Appendf(nil, "---\n# Made by `make generate` of the Go types. Seal: %x\n%s", sum.Sum(nil), crd)
 }
 
 // installed returns the CRD as it is installed.
@@ -50,25 +72,63 @@ func installed(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	for k := range d.Spec.Versions {
-		spec := d.Spec.Versions[k].Schema.OpenAPIV3Schema.Properties["spec"]
-		template := spec.Properties["template"]
-		template.Properties = each(template.Properties, lenient)
-		about := template.Description
-		keeps(&template)
-		template.Description = about
-		spec.Properties["template"] = template
-		claims := spec.Properties["volumeClaimTemplates"]
-		claims.Items.Schema.Properties = each(claims.Items.Schema.Properties, silent)
-		named(claims.Items.Schema)
-		spec.Properties["volumeClaimTemplates"] = claims
+		root := d.Spec.Versions[k].Schema.OpenAPIV3Schema
+		switch d.Spec.Names.Kind {
+		case "StatefulSetSlice":
+			slice(root)
+		case "StatefulSetMigration":
+			migration(root)
+		default:
+			return nil, fmt.Errorf("the kind %s is not known", d.Spec.Names.Kind)
+		}
 	}
 	doc, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d)
 	if err != nil {
 		return nil, err
 	}
 	delete(doc, "status")
-	out, err := yaml.Marshal(doc)
-	return append([]byte("---\n"), out...), err
+	return yaml.Marshal(doc)
+}
+
+// slice changes the schema of a StatefulSetSlice.
+func slice(root *apiextensionsv1.JSONSchemaProps) {
+	spec := root.Properties["spec"]
+	template := spec.Properties["template"]
+	template.Properties = each(template.Properties, lenient)
+	about := template.Description
+	keeps(&template)
+	template.Description = about
+	spec.Properties["template"] = template
+	claims := spec.Properties["volumeClaimTemplates"]
+	claims.Items.Schema.Properties = each(claims.Items.Schema.Properties, silent)
+	named(claims.Items.Schema)
+	spec.Properties["volumeClaimTemplates"] = claims
+}
+
+// The longest name of a plan, of which the names of other objects are made, and what maxUnavailable may be as a number.
+const (
+	longestPlan      = int64(40)
+	leastUnavailable = float64(1)
+	mostUnavailable  = float64(10000)
+)
+
+// migration changes the schema of a StatefulSetMigration. Its name is that of a plan. Only the orchestrator writes
+// conditions, and a bound would only refuse its report.
+func migration(root *apiextensionsv1.JSONSchemaProps) {
+	longest := longestPlan
+	root.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties{
+		"name": {Type: "string", MaxLength: &longest, Pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+	}}
+	least, most := leastUnavailable, mostUnavailable
+	unavailable := root.Properties["spec"].Properties["maxUnavailable"]
+	unavailable.Minimum, unavailable.Maximum = &least, &most
+	root.Properties["spec"].Properties["maxUnavailable"] = unavailable
+	condition := root.Properties["status"].Properties["conditions"].Items.Schema
+	condition.Description = ""
+	condition.Properties = each(condition.Properties, func(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		s.MinLength, s.MaxLength, s.Minimum, s.Pattern = nil, nil, nil, ""
+		return s
+	})
 }
 
 type properties = map[string]apiextensionsv1.JSONSchemaProps

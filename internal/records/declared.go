@@ -9,10 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -23,12 +25,15 @@ func DeclarationKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(plans.APIVersion, plans.DeclarationKind)
 }
 
-// Declared is a StatefulSetMigration as it was read.
+// Declared is a StatefulSetMigration as it was read. Readers use Spec and Status. Object has everything that the API
+// server sent, for writes: what this program does not know stays.
 type Declared struct {
 	Object *unstructured.Unstructured
 	// Spec is nil if it cannot be read, and Wrong is the reason.
 	Spec  *plans.Declaration
 	Wrong error
+	// Status lacks the fields of which another writer has made something else.
+	Status v1alpha1.StatefulSetMigrationStatus
 }
 
 // ErrNoKind reports that a cluster has no kind StatefulSetMigration.
@@ -62,15 +67,50 @@ func ReadDeclared(ctx context.Context, home client.Reader, namespace, plan strin
 	return DeclaredIn(o), nil
 }
 
-// DeclaredIn reads what an object declares.
+// ListDeclared reads the StatefulSetMigrations that the options choose.
+func ListDeclared(ctx context.Context, home client.Reader, which ...client.ListOption) ([]*Declared, error) {
+	var list unstructured.UnstructuredList
+	kind := DeclarationKind()
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := home.List(ctx, &list, which...); err != nil {
+		return nil, err
+	}
+	out := make([]*Declared, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, DeclaredIn(&list.Items[i]))
+	}
+	return out, nil
+}
+
+// DeclaredIn reads what an object declares, and what is reported in it. One object that cannot be read must not keep
+// others from being read, so it is no error.
 func DeclaredIn(o *unstructured.Unstructured) *Declared {
-	d := &Declared{Object: o}
+	d := &Declared{Object: o, Status: statusIn(o)}
 	raw, err := json.Marshal(o.Object["spec"])
 	if err == nil {
 		d.Spec, err = plans.DecodeDeclaration(raw)
 	}
 	d.Wrong = err
 	return d
+}
+
+func statusIn(o *unstructured.Unstructured) v1alpha1.StatefulSetMigrationStatus {
+	read := runtime.DefaultUnstructuredConverter.FromUnstructured
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	var out v1alpha1.StatefulSetMigrationStatus
+	if read(status, &out) == nil {
+		return out
+	}
+	for field, value := range status {
+		if read(map[string]any{field: value}, &v1alpha1.StatefulSetMigrationStatus{}) != nil {
+			delete(status, field)
+		}
+	}
+	out = v1alpha1.StatefulSetMigrationStatus{}
+	if read(status, &out) != nil {
+		return v1alpha1.StatefulSetMigrationStatus{}
+	}
+	return out
 }
 
 // RequesterAnnotation returns the annotation in which admission writes down who has set a request.
@@ -96,8 +136,7 @@ func (d *Declared) Requester(field string, written bool) string {
 
 // Over reports whether the plan of the object has ended, by its status.
 func (d *Declared) Over() bool {
-	state, _, _ := unstructured.NestedString(d.Object.Object, "status", "state")
-	return plans.State(state).Ended()
+	return d.Status.State.Ended()
 }
 
 // UnderWay is the finalizer of the object and of the record of a plan that an orchestrator has under way. Users can
@@ -115,13 +154,7 @@ func (d *Declared) Obstacle(j *journal.Journal) string {
 	if j.Epoch > 0 {
 		return ""
 	}
-	return d.said()
-}
-
-// said returns what the orchestrator says in the status of the object, or "".
-func (d *Declared) said() string {
-	said, _, _ := unstructured.NestedString(d.Object.Object, "status", "message")
-	return said
+	return d.Status.Message
 }
 
 // Declare changes what is declared of a plan. If nothing is declared yet, it first declares the approved

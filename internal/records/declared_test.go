@@ -63,3 +63,21 @@ func TestARequesterIsNamedOnlyIfAdmissionNamesThem(t *testing.T) {
 		}
 	}
 }
+
+// A status in which another writer has made something else of a field is read as far as it can be. The plan of an ended
+// object must not begin again because of it.
+func TestAStatusIsReadAsFarAsItCanBe(t *testing.T) {
+	o := NewDeclared("mall", "web")
+	o.Object["status"] = map[string]any{
+		"state": "Aborted", "message": "the set is back", "since": "yesterday", "summary": int64(5), "notified": "all of it", "later": "a field of a later release",
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Aborted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}},
+	}
+	d := DeclaredIn(o)
+	if !d.Over() || d.Status.Message != "the set is back" || d.Status.Since != nil || d.Status.Notified != nil || len(d.Status.Conditions) != 1 || d.Status.Conditions[0].Type != "Ready" {
+		t.Errorf("%+v", d.Status)
+	}
+	o.Object["status"] = "no status at all"
+	if d := DeclaredIn(o); d.Over() || d.Status.Message != "" {
+		t.Errorf("%+v", d.Status)
+	}
+}

@@ -72,7 +72,7 @@ func (e ErrNoPlan) Error() string {
 	}
 	if e.Declared != nil {
 		return fmt.Sprintf("no plan is stored for StatefulSetMigration %s in namespace %s%s: %s; to follow it: kubectl describe statefulsetmigration %s -n %s",
-			e.Name.Name, e.Name.Namespace, at, cmp.Or(e.Declared.said(), "the orchestrator has said nothing about it yet"), e.Name.Name, e.Name.Namespace)
+			e.Name.Name, e.Name.Namespace, at, cmp.Or(e.Declared.Status.Message, "the orchestrator has said nothing about it yet"), e.Name.Name, e.Name.Namespace)
 	}
 	return fmt.Sprintf("there is no plan %s in namespace %s%s; %s", e.Name.Name, e.Name.Namespace, at, Kept)
 }

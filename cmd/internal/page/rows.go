@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/internal/dashboard"
 	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
@@ -31,14 +32,12 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 	}
 	declared := map[client.ObjectKey]*records.Declared{}
 	if s.seen.Declared {
-		var list unstructured.UnstructuredList
-		kind := records.DeclarationKind()
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := s.seen.List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
+		all, err := records.ListDeclared(ctx, s.seen, client.InNamespace(s.namespace))
+		if err != nil {
 			return nil, fmt.Errorf("listing StatefulSetMigrations: %w", err)
 		}
-		for i := range list.Items {
-			declared[client.ObjectKeyFromObject(&list.Items[i])] = records.DeclaredIn(&list.Items[i])
+		for _, d := range all {
+			declared[client.ObjectKeyFromObject(d.Object)] = d
 		}
 	}
 	var out []dashboard.Row
@@ -58,14 +57,18 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 // row returns the row of a plan. d is what is declared of it, or nil. Before a plan has begun, the status that the
 // orchestrator shows is all that is known of its state.
 func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
-	status := declaredStatus(d)
-	if e.Journal == nil && status.state != "" {
-		e.State, e.Reason, e.ReasonID = plans.State(status.state), status.message, "" // the message names its reason itself
+	var status v1alpha1.StatefulSetMigrationStatus
+	if d != nil {
+		status = d.Status
+	}
+	if e.Journal == nil && status.State != "" {
+		e.State, e.Reason, e.ReasonID = status.State, status.Message, "" // the message names its reason itself
 	}
 	r := dashboard.New(e.Namespace, e.Name, e.State, e.Plan, e.Journal)
-	r.Reason, r.Attention = plans.Line(e.Reason), r.Attention || e.Journal == nil && status.stalled || e.State.Approval()
-	if plans.State(status.state) == e.State {
-		r.Since = status.since
+	r.Reason, r.Attention = plans.Line(e.Reason), r.Attention || e.Journal == nil && meta.IsStatusConditionTrue(status.Conditions, "Stalled") || e.State.Approval()
+	if status.State == e.State && status.Since != nil {
+		at := status.Since.UTC()
+		r.Since = &at
 	}
 	j := e.Journal
 	if j == nil {
@@ -95,32 +98,4 @@ func (s *shownPlans) row(e records.Entry, d *records.Declared) dashboard.Row {
 
 func (s *shownPlans) command(verb string, e records.Entry) string {
 	return fmt.Sprintf("`stsmigrate %s %s -n %s --context %s`", verb, e.Name, e.Namespace, s.context)
-}
-
-// shownStatus is the part of a StatefulSetMigration's status that the page shows.
-type shownStatus struct {
-	state, message string
-	since          *time.Time
-	stalled        bool
-}
-
-func declaredStatus(d *records.Declared) (out shownStatus) {
-	if d == nil {
-		return out
-	}
-	of := func(field string) string {
-		text, _, _ := unstructured.NestedString(d.Object.Object, "status", field)
-		return text
-	}
-	out.state, out.message = of("state"), of("message")
-	if at, err := time.Parse(time.RFC3339, of("since")); err == nil {
-		out.since = &at
-	}
-	conditions, _, _ := unstructured.NestedSlice(d.Object.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Stalled" && c["status"] == "True" {
-			out.stalled = true
-		}
-	}
-	return out
 }

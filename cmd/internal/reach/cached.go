@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -90,10 +89,7 @@ func (e *End) readable(ctx context.Context, namespace string) (declared bool, er
 	if err := e.Client.List(ctx, &coordinationv1.LeaseList{}, append(within, client.HasLabels{plans.PlanLabel})...); err != nil {
 		return false, fmt.Errorf("listing the Leases of plans: %w", err)
 	}
-	var list unstructured.UnstructuredList
-	kind := records.DeclarationKind()
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	switch err := e.Client.List(ctx, &list, within...); {
+	switch _, err := records.ListDeclared(ctx, e.Client, within...); {
 	case meta.IsNoMatchError(err), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:

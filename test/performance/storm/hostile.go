@@ -327,8 +327,7 @@ func (s *storm) said(ctx context.Context, plan string) (string, error) {
 		return "", err
 	}
 	if d != nil {
-		message, _, err := unstructured.NestedString(d.Object.Object, "status", "message")
-		return message, err
+		return d.Status.Message, nil
 	}
 	var cm corev1.ConfigMap
 	if err := s.east.Get(ctx, client.ObjectKey{Namespace: home, Name: records.RecordName(plan) + "-journal"}, &cm); err != nil {
