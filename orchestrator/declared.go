@@ -17,14 +17,14 @@ import (
 
 // said returns what is declared of a plan, and by whom. An object that cannot be read declares nothing (nil), and
 // neither does one that is being deleted before its plan was begun.
-func (h *Orchestrator) said(j *journal.Journal, d *records.Declared) *plans.Declaration {
+func (w *Setup) said(j *journal.Journal, d *records.Declared) *plans.Declaration {
 	if d == nil || d.Spec == nil || d.Object.GetDeletionTimestamp() != nil && (j == nil || j.Epoch == 0) {
 		return nil
 	}
 	spec := *d.Spec
 	spec.By = map[string]string{}
 	for _, field := range []string{plans.ApprovalField, plans.DirectionField, plans.RequestField, plans.PausedField} {
-		spec.By[field] = d.Requester(field, h.Requesters)
+		spec.By[field] = d.Requester(field, w.Requesters)
 	}
 	return &spec
 }

@@ -2,6 +2,7 @@
 // many at once, each in its own goroutine and under its own Lease. Several replicas can therefore share
 // the plans and take over from one another, and a slow or dead cluster stalls only its own plans.
 //
+//	memory.go     what a process remembers of each plan, and how it forgets it
 //	reconcile.go  decides what to run now: a function of declaration, journal, Lease and runs
 //	declared.go   records in the journal what StatefulSetMigrations declare
 //	draft.go      makes the plan of a StatefulSetMigration that has none

@@ -39,8 +39,7 @@ type drafting struct {
 // user to approve.
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
 	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
-		h.undraft(name)
-		h.silent(name)
+		h.with(name, func(s *planState) { s.draft, s.says = nil, saying{} })
 		return reconcile.Result{}, err
 	}
 	at := standing{name: name, declared: d, state: plans.StatePlanning, wrong: reasons.Because(reasons.DeclarationInvalid, d.Wrong)}
@@ -66,7 +65,8 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 	of := fmt.Sprintf("%s/%d", d.Object.GetUID(), d.Object.GetGeneration())
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	t := h.drafts[name]
+	s := h.state(name)
+	t := s.draft
 	left := time.Duration(0)
 	if t != nil && t.of == of {
 		left = t.at.Add(draftRetryInterval).Sub(h.Now())
@@ -78,7 +78,7 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 		return left, t.err
 	}
 	t = &drafting{of: of, busy: true}
-	h.drafts[name] = t
+	s.draft = t
 	h.all.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 		defer cancel()
@@ -98,7 +98,7 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 }
 
 // draft makes a plan with the permissions of the orchestrator, and stores it.
-func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declaration) error {
+func (w *Setup) draft(ctx context.Context, name string, d *plans.Declaration) error {
 	refs, on := map[plans.Side]plans.Ref{}, clusters.Clusters{}
 	target := d.Destination.Place
 	target.Context, target.Namespace = cmp.Or(target.Context, d.Source.Context), cmp.Or(target.Namespace, d.Source.Namespace)
@@ -111,7 +111,7 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 		if err != nil {
 			return err
 		}
-		c, err := h.cluster(cmp.Or(place.Context, fleet.Home))
+		c, err := w.cluster(cmp.Or(place.Context, fleet.Home))
 		if err != nil {
 			return fmt.Errorf("%s: %w", side, err)
 		}
@@ -129,12 +129,12 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), d.Spec)
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the plan cannot be made: %w; grant the orchestrator read access to the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
-			err, h.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)
+			err, w.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("the plan cannot be made: %w", err)
 	}
-	store := records.NewStore(h.Live, h.Namespace, name)
+	store := records.NewStore(w.Live, w.Namespace, name)
 	if err := store.CreatePlan(ctx, p); err != nil {
 		if _, there := store.Plan(ctx); there == nil { // another process was faster
 			return nil
@@ -145,16 +145,9 @@ func (h *Orchestrator) draft(ctx context.Context, name string, d *plans.Declarat
 }
 
 // cluster finds a cluster by its name; fleet.Home is the orchestrator's own one.
-func (h *Orchestrator) cluster(name string) (*fleet.Cluster, error) {
+func (w *Setup) cluster(name string) (*fleet.Cluster, error) {
 	if name == fleet.Home {
-		return h.Fleet.Find(name, h.Fleet.Own)
+		return w.Fleet.Find(name, w.Fleet.Own)
 	}
-	return h.Fleet.Find(name, "")
-}
-
-// undraft forgets the making of a plan that now exists or is not wanted any more.
-func (h *Orchestrator) undraft(name string) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	delete(h.drafts, name)
+	return w.Fleet.Find(name, "")
 }

@@ -17,16 +17,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// object returns the ConfigMap of a plan, for events about it.
-func (h *Orchestrator) object(p *plans.Plan) *corev1.ConfigMap {
-	o := &corev1.ConfigMap{ObjectMeta: named(h.Namespace, "stsmigrate-"+p.Name)}
-	o.APIVersion, o.Kind = "v1", "ConfigMap"
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	o.UID = h.plans[p.Name].uid
-	return o
-}
-
 // report writes the progress of a run to log, metrics, traces and events.
 func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, err error) {
 	l := log.Log.WithName("plan").WithValues("plan", r.plan.Name)
@@ -43,7 +33,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		if errors.As(err, new(plans.Panic)) {
 			r.orchestrator.gauges.panics.WithLabelValues().Inc()
 		}
-		if text := records.Brief(err.Error()); r.orchestrator.isNews(r.plan.Name, text) {
+		if text := records.Brief(err.Error()); r.orchestrator.isNews(r.plan.Name, aboutRun, text) {
 			l.Info("will try again", "step", step, "error", text)
 			r.orchestrator.Events.Event(r.orchestrator.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
 		}
@@ -74,7 +64,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
 		r.tell(corev1.EventTypeNormal, "OrdinalArrived", fmt.Sprintf("%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To())))
 	}
-	r.orchestrator.isNews(r.plan.Name, "")
+	r.orchestrator.isNews(r.plan.Name, aboutRun, "")
 }
 
 // ended reports how a run has ended.

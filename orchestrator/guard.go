@@ -16,18 +16,18 @@ import (
 )
 
 // records returns the two objects that must not disappear while their plan is under way.
-func (h *Orchestrator) records(p *plans.Plan) []client.Object {
+func (w *Setup) records(p *plans.Plan) []client.Object {
 	return []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named(h.Namespace, records.RecordName(p.Name))},
-		records.NewDeclared(h.Namespace, p.Name),
+		&corev1.ConfigMap{ObjectMeta: named(w.Namespace, records.RecordName(p.Name))},
+		records.NewDeclared(w.Namespace, p.Name),
 	}
 }
 
 // guard adds the finalizer to both objects. It runs BEFORE a plan is taken over. A process that takes
 // over a plan that was never begun checks this by itself (guarded).
-func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
-	for _, o := range h.records(p) {
-		err := h.alter(ctx, o, func(o client.Object) bool {
+func (w *Setup) guard(ctx context.Context, p *plans.Plan) error {
+	for _, o := range w.records(p) {
+		err := w.alter(ctx, o, func(o client.Object) bool {
 			return o.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(o, records.UnderWay)
 		})
 		if err != nil {
@@ -38,9 +38,9 @@ func (h *Orchestrator) guard(ctx context.Context, p *plans.Plan) error {
 }
 
 // guarded reports whether both objects exist, are not being deleted, and have the finalizer.
-func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
-	for _, o := range h.records(p) {
-		err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
+func (w *Setup) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
+	for _, o := range w.records(p) {
+		err := w.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if err != nil || o.GetDeletionTimestamp() != nil || !controllerutil.ContainsFinalizer(o, records.UnderWay) {
 			return false, client.IgnoreNotFound(err)
 		}
@@ -50,9 +50,9 @@ func (h *Orchestrator) guarded(ctx context.Context, p *plans.Plan) (bool, error)
 
 // letGo removes the finalizers when the plan has ended and keeps no names, or when an object is being
 // deleted and the plan was never begun.
-func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
-	for _, o := range h.records(p) {
-		if err := h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+func (m *memory) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
+	for _, o := range m.records(p) {
+		if err := m.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -61,14 +61,14 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 		if !controllerutil.ContainsFinalizer(o, records.UnderWay) {
 			continue
 		}
-		unbegun, err := h.unbegun(ctx, p, o)
+		unbegun, err := m.unbegun(ctx, p, o)
 		if err != nil {
 			return err
 		}
 		if !j.Over() && !unbegun {
 			continue // the user may delete only the other one
 		}
-		err = h.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
+		err = m.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
 		if err != nil {
 			return err
 		}
@@ -79,29 +79,29 @@ func (h *Orchestrator) letGo(ctx context.Context, p *plans.Plan, j *journal.Jour
 // unbegun reports whether an object is being deleted, its plan was never begun, and no process is about
 // to begin it. The Lease is read AFTER the deletion was observed, and the journal after the Lease: any
 // process that takes the Lease later observes the deletion.
-func (h *Orchestrator) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
+func (m *memory) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (bool, error) {
 	if o.GetDeletionTimestamp() == nil {
 		return false, nil
 	}
-	holder, _, err := h.holder(ctx, h.Live, p.Name)
+	holder, _, err := m.holder(ctx, m.Live, p.Name)
 	if err != nil || holder != "" {
 		return false, err
 	}
-	j, _, err := records.NewStore(h.Live, h.Namespace, p.Name).Journal(ctx, p)
+	j, _, err := records.NewStore(m.Live, m.Namespace, p.Name).Journal(ctx, p)
 	return err == nil && j.Epoch == 0, err
 }
 
 // alter changes an object as it is now, if it exists. If it loses to other writers every time, it
 // returns the conflict, and the caller tries again later.
-func (h *Orchestrator) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
+func (w *Setup) alter(ctx context.Context, o client.Object, change func(client.Object) bool) error {
 	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := h.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
 		next, _ := o.DeepCopyObject().(client.Object)
 		if !change(next) {
 			return nil
 		}
-		return writes.Change(ctx, h.Live, o, next)
+		return writes.Change(ctx, w.Live, o, next)
 	}))
 }

@@ -137,7 +137,7 @@ func TestALostJournalIsNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	keeps := &run{orchestrator: h, plan: p, what: keep, stop: make(chan struct{})}
-	h.runs[p.Name] = keeps
+	h.state(p.Name).run = keeps
 	if err := h.Live.Delete(t.Context(), journalOf(p)); err != nil {
 		t.Fatal(err)
 	}

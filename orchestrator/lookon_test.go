@@ -63,11 +63,11 @@ func TestARunThatLooksOnTellsAndMakesRoom(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	h.Events, h.MaxPlans = events, 1
 	r := &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
-	h.runs["a"] = r
+	h.state("a").run = r
 	ask := func() {
 		h.lock.Lock()
 		defer h.lock.Unlock()
-		h.hasRoom("down", inFlight)
+		h.hasRoom(h.state("down"), inFlight)
 	}
 	if ask(); stopped(r) {
 		t.Fatal("a run that moves ordinals makes room")

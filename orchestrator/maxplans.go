@@ -53,6 +53,17 @@ func urgencyOf(p *plans.Plan, j *journal.Journal, what action) urgency {
 	return unbegun
 }
 
+// waiting returns the plans for which this process has no room. The caller holds the lock.
+func (m *memory) waiting() []*planState {
+	var out []*planState
+	for _, s := range m.plans {
+		if s.waits != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // waiter is a plan that waits for room in this process.
 type waiter struct {
 	urgency urgency
@@ -62,43 +73,41 @@ type waiter struct {
 
 // hasRoom reports whether a plan may begin in this process. Otherwise the plan waits here, and any other
 // process may take it meanwhile. The caller holds the lock.
-func (h *Orchestrator) hasRoom(name string, u urgency) bool {
+func (m *memory) hasRoom(s *planState, u urgency) bool {
 	before := 0
-	for other, w := range h.waiting {
-		if other != name && w.urgency < u {
+	for _, other := range m.waiting() {
+		if other != s && other.waits.urgency < u {
 			before++
 		}
 	}
-	if h.MaxPlans == 0 || len(h.runs)+before < h.MaxPlans {
-		h.waitsNoMore(name)
+	if m.MaxPlans == 0 || len(m.running())+before < m.MaxPlans {
+		m.waitsNoMore(s)
 		return true
 	}
-	w := h.waiting[name]
-	if w == nil {
-		w = &waiter{since: h.Now()}
-		h.waiting[name] = w
-		h.gauges.waiting.WithLabelValues().Set(float64(len(h.waiting)))
+	if s.waits == nil {
+		s.waits = &waiter{since: m.Now()}
+		m.gauges.waiting.WithLabelValues().Set(float64(len(m.waiting())))
 	}
-	w.urgency = u
-	h.makeRoom()
+	s.waits.urgency = u
+	m.makeRoom()
 	return false
 }
 
 // makeRoom ends runs that only keep names, or look on over a blocked plan: one for each waiting plan with ordinals on neither side. The
 // caller holds the lock.
-func (h *Orchestrator) makeRoom() {
+func (m *memory) makeRoom() {
 	wanted := 0
-	for _, w := range h.waiting {
-		if w.urgency == inFlight {
+	for _, s := range m.waiting() {
+		if s.waits.urgency == inFlight {
 			wanted++
 		}
 	}
-	for _, r := range h.runs {
+	for _, r := range m.running() {
 		if r.displaced {
 			wanted--
 		}
 	}
-	for _, r := range h.runs {
+	for _, r := range m.running() {
 		if wanted > 0 && (r.what == keep || r.looksOn.Load()) && !r.displaced {
 			r.displaced = true
 			r.end()
@@ -108,27 +117,28 @@ func (h *Orchestrator) makeRoom() {
 }
 
 // waitsNoMore forgets that a plan waits, which may let others begin. The caller holds the lock.
-func (h *Orchestrator) waitsNoMore(name string) {
-	if h.waiting[name] != nil {
-		delete(h.waiting, name)
-		h.gauges.waiting.WithLabelValues().Set(float64(len(h.waiting)))
-		h.freed()
+func (m *memory) waitsNoMore(s *planState) {
+	if s.waits != nil {
+		s.waits = nil
+		m.gauges.waiting.WithLabelValues().Set(float64(len(m.waiting())))
+		m.freed()
 	}
 }
 
 // freed requeues all plans that wait for room; their urgency decides which one gets it. The caller holds
 // the lock.
-func (h *Orchestrator) freed() {
-	if len(h.waiting) == 0 || h.ending {
+func (m *memory) freed() {
+	waiting := m.waiting()
+	if len(waiting) == 0 || m.ending {
 		return
 	}
 	var names []string
-	for name := range h.waiting {
-		names = append(names, name)
+	for _, s := range waiting {
+		names = append(names, s.name)
 	}
 	go func() { // the names may be more than the channel holds
 		for _, name := range names {
-			h.wake(name)
+			m.wake(name)
 		}
 	}()
 }
@@ -136,27 +146,27 @@ func (h *Orchestrator) freed() {
 // crowded reports, once, a plan that no process has room for. It returns when to reconcile the plan for
 // that purpose, and before unchanged for a plan that does not wait. It does not report at once, because
 // another process may be about to take the plan.
-func (h *Orchestrator) crowded(ctx context.Context, p *plans.Plan, j *journal.Journal, before time.Duration) (time.Duration, error) {
-	h.lock.Lock()
-	w := h.waiting[p.Name]
+func (m *memory) crowded(ctx context.Context, p *plans.Plan, j *journal.Journal, before time.Duration) (time.Duration, error) {
+	m.lock.Lock()
+	w := m.state(p.Name).waits
 	if w == nil || w.told || before > 0 {
-		h.lock.Unlock()
+		m.lock.Unlock()
 		return before, nil
 	}
-	if left := mirrorRetryInterval - h.Now().Sub(w.since); left > 0 {
-		h.lock.Unlock()
+	if left := mirrorRetryInterval - m.Now().Sub(w.since); left > 0 {
+		m.lock.Unlock()
 		return left, nil
 	}
 	w.told = true
 	keeps := w.urgency == kept
-	h.lock.Unlock()
+	m.lock.Unlock()
 	why := fmt.Sprintf("it waits for room: %d plans is the limit of an orchestrator (--max-plans), and no other orchestrator has taken this plan; it continues by itself. "+
-		"More replicas or more memory make room, and so does finalizing plans that have moved", h.MaxPlans)
-	h.Events.Event(h.object(p), corev1.EventTypeNormal, string(reasons.WaitsForRoom), why)
+		"More replicas or more memory make room, and so does finalizing plans that have moved", m.MaxPlans)
+	m.Events.Event(m.object(p), corev1.EventTypeNormal, string(reasons.WaitsForRoom), why)
 	if keeps || j.Waiting == why {
 		return 0, nil
 	}
-	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Change(ctx, p, func(now *journal.Journal) error {
+	return 0, records.NewStore(m.Live, m.Namespace, p.Name).Change(ctx, p, func(now *journal.Journal) error {
 		if now.Epoch == j.Epoch { // no process has taken it over meanwhile
 			now.WaitingID, now.Waiting = reasons.WaitsForRoom, why
 		}

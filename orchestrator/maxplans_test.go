@@ -61,14 +61,14 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	ask := func(name string, u urgency) bool {
 		h.lock.Lock()
 		defer h.lock.Unlock()
-		return h.hasRoom(name, u)
+		return h.hasRoom(h.state(name), u)
 	}
 	if !ask("a", unbegun) {
 		t.Fatal("an empty process has no room")
 	}
-	h.runs["a"] = &run{stop: make(chan struct{})}
+	h.state("a").run = &run{stop: make(chan struct{})}
 	keeping := &run{what: keep, stop: make(chan struct{})}
-	h.runs["b"] = keeping
+	h.state("b").run = keeping
 	if ask("new", unbegun) || ask("moving", begun) {
 		t.Fatal("more plans are under way than there is room for")
 	}
@@ -84,7 +84,7 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 	if got := testutil.ToFloat64(h.gauges.waiting.WithLabelValues()); got != 3 {
 		t.Errorf("%v plans wait, expected 3", got)
 	}
-	delete(h.runs, "b")
+	h.state("b").run = nil
 	if ask("new", unbegun) || ask("b", kept) || ask("moving", begun) {
 		t.Error("the room is given to another one than that with ordinals on neither side")
 	}
@@ -103,15 +103,15 @@ func TestRoomIsForTheMostUrgent(t *testing.T) {
 func TestAPlanThatIsNoMoreKeepsNobodyWaiting(t *testing.T) {
 	h, _ := fixture(t)
 	h.MaxPlans = 1
-	h.runs["other"] = &run{stop: make(chan struct{})}
-	if h.hasRoom("moving", begun) {
+	h.state("other").run = &run{stop: make(chan struct{})}
+	if h.hasRoom(h.state("moving"), begun) {
 		t.Fatal("more plans are under way than there is room for")
 	}
-	delete(h.runs, "other")
-	if h.hasRoom("new", unbegun) {
+	h.state("other").run = nil
+	if h.hasRoom(h.state("new"), unbegun) {
 		t.Error("the room is given to another one than that which has begun")
 	}
-	if h.forget("moving"); !h.hasRoom("new", unbegun) {
+	if h.forget("moving", false); !h.hasRoom(h.state("new"), unbegun) {
 		t.Error("a plan that is no more keeps others waiting")
 	}
 }
@@ -131,10 +131,10 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	now := h.Now()
 	h.MaxPlans, h.Events, h.Now = 1, events, func() time.Time { return now }
-	h.runs["other"] = &run{plan: p, stop: make(chan struct{})}
-	h.tries[p.Name] = &tries{} // its turn has come
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != mirrorRetryInterval || len(h.runs) != 1 {
-		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	h.state("other").run = &run{plan: p, stop: make(chan struct{})}
+	h.state(p.Name).tries = &tries{} // its turn has come
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != mirrorRetryInterval || len(h.running()) != 1 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.running()))
 	}
 	waits := func(ctx context.Context) string {
 		t.Helper()
@@ -159,14 +159,14 @@ func TestAPlanSaysThatItWaitsForRoom(t *testing.T) {
 	if len(events.Events) != 1 || !strings.HasPrefix(<-events.Events, "Normal WaitsForRoom it waits for room") {
 		t.Errorf("%d events", len(events.Events)+1)
 	}
-	delete(h.runs, "other")
-	h.tries[p.Name] = &tries{}
+	h.state("other").run = nil
+	h.state(p.Name).tries = &tries{}
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
 	h.all.Wait()
-	if len(h.waiting) != 0 || testutil.ToFloat64(h.gauges.waiting.WithLabelValues()) != 0 {
-		t.Errorf("it waits still: %v", h.waiting)
+	if len(h.waiting()) != 0 || testutil.ToFloat64(h.gauges.waiting.WithLabelValues()) != 0 {
+		t.Errorf("it waits still: %v", h.waiting())
 	}
 	if got := waits(t.Context()); !strings.Contains(got, "no cluster named") {
 		t.Errorf("it was not begun: %s", got)

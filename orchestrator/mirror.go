@@ -18,6 +18,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
@@ -129,6 +130,22 @@ func (s standing) message() (reasons.ID, string) {
 	return s.waitsID, s.waits
 }
 
+// next returns what the user can do next, or "".
+func (s standing) next(namespace string) string {
+	command := func(verb string) string {
+		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, namespace)
+	}
+	switch j := s.journal; {
+	case s.wrong != nil, j != nil && j.Overdue != "" && j.Blocked == "":
+		return command("status")
+	case j == nil && s.plan != nil:
+		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", namespace, s.name, s.plan.Hash)
+	case j != nil && s.plan != nil:
+		return engine.Advice(s.plan, j, s.holder, s.asked.Work, command)
+	}
+	return ""
+}
+
 // shows returns the status before, brought up to date.
 func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	id, message := s.message()
@@ -187,17 +204,18 @@ type saying struct {
 
 // disputed returns how long this process leaves a status as it is that another one has replaced, although nothing has
 // changed here. Processes that do not agree, such as on an error, would otherwise wake each other for ever.
-func (h *Orchestrator) disputed(name, what string, same bool) time.Duration {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	last := h.says[name]
+func (m *memory) disputed(name, what string, same bool) time.Duration {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	s := m.state(name)
+	last := s.says
 	if !same && last.what == what {
-		if left := disputeInterval - clusters.Elapsed(last.at, h.Now()); left > 0 {
+		if left := disputeInterval - clusters.Elapsed(last.at, m.Now()); left > 0 {
 			return left
 		}
 	}
 	if !same || last.what != what {
-		h.says[name] = saying{what, h.Now()}
+		s.says = saying{what, m.Now()}
 	}
 	return 0
 }
@@ -207,9 +225,9 @@ func (h *Orchestrator) disputed(name, what string, same bool) time.Duration {
 // again; 0 if there is nothing to wait for.
 func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, error) {
 	h.put(s)
-	h.notice(s)
+	h.notices.add(s)
 	if s.declared == nil || s.holder != "" && s.holder != h.Holder {
-		h.silent(s.name)
+		h.with(s.name, (*planState).silent)
 		return 0, nil
 	}
 	before := s.declared.Status
@@ -228,17 +246,13 @@ func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, err
 	o.SetUID(s.declared.Object.GetUID())
 	o.Object["status"] = status
 	if err = h.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate"), client.ForceOwnership); err != nil {
-		h.silent(s.name)
+		h.with(s.name, (*planState).silent)
 	}
 	return 0, client.IgnoreNotFound(err)
 }
 
 // silent forgets what the status of an object should say: another process says it, or the write has failed.
-func (h *Orchestrator) silent(name string) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	delete(h.says, name)
-}
+func (s *planState) silent() { s.says = saying{} }
 
 // showing shows a plan, and returns the result of a pass that ends with that.
 func (h *Orchestrator) showing(ctx context.Context, s standing, later time.Duration) (reconcile.Result, error) {

@@ -168,7 +168,7 @@ func TestClocksThatDifferMakeNoTwoStatuses(t *testing.T) {
 	if err := records.NewStore(h.Live, h.Namespace, p.Name).Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch, j.Begun = 1, 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	h.runs[p.Name] = &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	h.state(p.Name).run = &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	other := New(h.Setup)
 	other.Holder, other.ending = "other", true
 	clock := h.Now().Add(20 * time.Second)

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/stsmigrate/stsmigrate/internal/api/v1alpha1"
-	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/orchestrator/notify"
@@ -31,6 +30,7 @@ const noticeOwner = "stsmigrate-notifications"
 // notices sends the changes of the plans' states to a receiver. Of several processes one leads and sends. It
 // stores with each plan which change the receiver has accepted last, so that the next leader resumes there.
 type notices struct {
+	memory *memory
 	sender *notify.Sender
 
 	// leading is locked by the goroutine that leads.
@@ -47,20 +47,21 @@ type queued struct {
 	mark   notify.Mark
 }
 
-// sendTo has the changes sent to a receiver.
-func (h *Orchestrator) sendTo(to notify.Target, agent string) error {
+// noticesTo returns what has the changes sent to a receiver.
+func noticesTo(m *memory, to notify.Target, agent string) (*notices, error) {
 	if err := to.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := to.Client()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.notices = &notices{queued: map[string]queued{}, sender: &notify.Sender{
-		URL: to.URL, Client: c, Keys: to.Keys, Agent: agent, Now: h.Now, Settled: h.settled, Missed: h.missed, Report: h.reportNotice,
-		Waiting: func(events int) { h.gauges.queue.WithLabelValues().Set(float64(events)) },
-	}}
-	return nil
+	n := &notices{memory: m, queued: map[string]queued{}}
+	n.sender = &notify.Sender{
+		URL: to.URL, Client: c, Keys: to.Keys, Agent: agent, Now: m.Now, Settled: n.settled, Missed: n.missed, Report: n.report,
+		Waiting: func(events int) { m.gauges.queue.WithLabelValues().Set(float64(events)) },
+	}
+	return n, nil
 }
 
 // The Lease of the process that sends, and its times: those that client-go recommends. No plan has a Lease of
@@ -73,16 +74,16 @@ const (
 )
 
 // elect lets one of several processes lead, and another one after its end.
-func (h *Orchestrator) elect(leases coordinationv1client.LeasesGetter) manager.RunnableFunc {
+func (n *notices) elect(leases coordinationv1client.LeasesGetter) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 				Name: leaderLease, LeaseDuration: leaderExpiry, RenewDeadline: leaderRenewal, RetryPeriod: leaderRetry, ReleaseOnCancel: true,
 				Lock: &resourcelock.LeaseLock{
-					LeaseMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: leaderLease}, Client: leases,
-					LockConfig: resourcelock.ResourceLockConfig{Identity: h.Holder},
+					LeaseMeta: metav1.ObjectMeta{Namespace: n.memory.Namespace, Name: leaderLease}, Client: leases,
+					LockConfig: resourcelock.ResourceLockConfig{Identity: n.memory.Holder},
 				},
-				Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: h.lead, OnStoppedLeading: func() {}},
+				Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: n.lead, OnStoppedLeading: func() {}},
 			})
 			if err != nil {
 				return err
@@ -93,9 +94,8 @@ func (h *Orchestrator) elect(leases coordinationv1client.LeasesGetter) manager.R
 	}
 }
 
-// notice queues the change that has led to a state, if it is news. It never waits for the receiver.
-func (h *Orchestrator) notice(s standing) {
-	n := h.notices
+// add queues the change that has led to a state, if it is news. It never waits for the receiver.
+func (n *notices) add(s standing) {
 	if n == nil || s.declared == nil {
 		return
 	}
@@ -109,12 +109,22 @@ func (h *Orchestrator) notice(s standing) {
 	if !known || last.object != uid {
 		last = queued{object: uid, mark: notified(s.declared.Status)}
 	}
-	e, news := notify.Next(last.mark, h.noticeOf(s), h.Now())
+	e, news := notify.Next(last.mark, n.state(s), n.memory.Now())
 	if news {
 		last.mark, _ = e.Mark()
 		n.sender.Add(e)
 	}
 	n.queued[s.name] = last
+}
+
+// forget forgets a plan of which there is no object.
+func (n *notices) forget(name string) {
+	if n == nil {
+		return
+	}
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	delete(n.queued, name)
 }
 
 // notified returns the last change that the receiver has accepted.
@@ -125,10 +135,10 @@ func notified(s v1alpha1.StatefulSetMigrationStatus) notify.Mark {
 	return notify.Mark{} // also where another writer has written something else: the present state is sent again
 }
 
-// noticeOf returns what is told of a plan: names and counts, and the reason of its state.
-func (h *Orchestrator) noticeOf(s standing) notify.State {
+// state returns what is told of a plan: names and counts, and the reason of its state.
+func (n *notices) state(s standing) notify.State {
 	out := notify.State{
-		Home: string(h.Fleet.Own), Namespace: h.Namespace, Plan: s.name, Object: string(s.declared.Object.GetUID()), State: s.state, Failed: s.wrong != nil,
+		Home: string(n.memory.Fleet.Own), Namespace: n.memory.Namespace, Plan: s.name, Object: string(s.declared.Object.GetUID()), State: s.state, Failed: s.wrong != nil,
 	}
 	if p := s.plan; p != nil {
 		out.ID, out.Hash, out.Ordinals, out.MaxUnavailable = p.ID, p.Hash, p.Count, p.MaxUnavailable
@@ -144,25 +154,9 @@ func (h *Orchestrator) noticeOf(s standing) notify.State {
 			out.ReasonID, out.Reason = string(id), records.Brief(why)
 		}
 	}
-	out.Reason = notify.Told(out.ReasonID, out.Reason, fmt.Sprintf("`stsmigrate status %s -n %s --context HOME`", s.name, h.Namespace))
-	out.Next = h.next(s)
+	out.Reason = notify.Told(out.ReasonID, out.Reason, fmt.Sprintf("`stsmigrate status %s -n %s --context HOME`", s.name, n.memory.Namespace))
+	out.Next = s.next(n.memory.Namespace)
 	return out
-}
-
-// next returns what the user can do next, or "".
-func (h *Orchestrator) next(s standing) string {
-	command := func(verb string) string {
-		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, h.Namespace)
-	}
-	switch j := s.journal; {
-	case s.wrong != nil, j != nil && j.Overdue != "" && j.Blocked == "":
-		return command("status")
-	case j == nil && s.plan != nil:
-		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", h.Namespace, s.name, s.plan.Hash)
-	case j != nil && s.plan != nil:
-		return engine.Advice(s.plan, j, s.holder, s.asked.Work, command)
-	}
-	return ""
 }
 
 func set(r plans.Ref) *notify.Set {
@@ -170,35 +164,34 @@ func set(r plans.Ref) *notify.Set {
 }
 
 // settled stores with the plan that the receiver has accepted a change.
-func (h *Orchestrator) settled(ctx context.Context, e notify.Event) {
+func (n *notices) settled(ctx context.Context, e notify.Event) {
 	mark, uid := e.Mark()
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mark)
 	if err == nil {
-		o := records.NewDeclared(h.Namespace, e.Data.Plan)
+		o := records.NewDeclared(n.memory.Namespace, e.Data.Plan)
 		o.SetUID(types.UID(uid))
 		o.Object["status"] = map[string]any{"notified": status}
-		err = client.IgnoreNotFound(h.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(noticeOwner), client.ForceOwnership))
+		err = client.IgnoreNotFound(n.memory.Live.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(noticeOwner), client.ForceOwnership))
 	}
-	if h.isNews("notified of "+e.Data.Plan, text(err)) && err != nil {
+	if n.memory.isNews(e.Data.Plan, aboutDelivery, text(err)) && err != nil {
 		log.Log.WithName("notifications").Info("the delivery cannot be stored: after a restart the receiver gets the event again", "plan", e.Data.Plan, "error", err.Error())
 	}
 }
 
 // missed has the present state of plans sent of which changes were dropped.
-func (h *Orchestrator) missed(names []string) {
-	h.notices.lock.Lock()
+func (n *notices) missed(names []string) {
+	n.lock.Lock()
 	for _, name := range names {
-		delete(h.notices.queued, name)
+		delete(n.queued, name)
 	}
-	h.notices.lock.Unlock()
+	n.lock.Unlock()
 	for _, name := range names {
-		h.wake(name)
+		n.memory.wake(name)
 	}
 }
 
 // lead sends for as long as ctx lives, from the present states of all plans on.
-func (h *Orchestrator) lead(ctx context.Context) {
-	n := h.notices
+func (n *notices) lead(ctx context.Context) {
 	n.leading.Lock()
 	defer n.leading.Unlock()
 	n.lock.Lock()
@@ -209,7 +202,7 @@ func (h *Orchestrator) lead(ctx context.Context) {
 		n.leads = false
 		n.lock.Unlock()
 	}()
-	all, err := records.ListDeclared(ctx, h.Cached, client.InNamespace(h.Namespace))
+	all, err := records.ListDeclared(ctx, n.memory.Cached, client.InNamespace(n.memory.Namespace))
 	if err != nil {
 		log.Log.WithName("notifications").Info("the plans cannot be listed: each is sent when it changes", "error", err.Error())
 	}
@@ -220,20 +213,20 @@ func (h *Orchestrator) lead(ctx context.Context) {
 	slices.Sort(names)
 	go func() { // the names may be more than the channel holds
 		for _, name := range names {
-			h.wake(name)
+			n.memory.wake(name)
 		}
 	}()
 	n.sender.Run(ctx)
 }
 
-// reportNotice counts what became of an event, and logs why once.
-func (h *Orchestrator) reportNotice(r notify.Result, e notify.Event, why string) {
-	h.gauges.notices.WithLabelValues(string(r)).Inc()
+// report counts what became of an event, and logs why once.
+func (n *notices) report(r notify.Result, e notify.Event, why string) {
+	n.memory.gauges.notices.WithLabelValues(string(r)).Inc()
 	if r == notify.Delivered {
-		h.isNews("receiver", "")
+		n.memory.isNewsOfAll(aboutReceiver, "")
 		return
 	}
-	if h.isNews("receiver", string(r)+why) {
+	if n.memory.isNewsOfAll(aboutReceiver, string(r)+why) {
 		log.Log.WithName("notifications").Info("a notification is not delivered", "result", r, "plan", e.Data.Plan, "type", e.Type, "reason", why)
 	}
 }

@@ -95,12 +95,13 @@ func (in *inbox) changes(t *testing.T, atLeast int) (all []notify.Event, words s
 // sends lets an Orchestrator send to a receiver, and returns what ends it.
 func sends(t *testing.T, h *Orchestrator, to string) (end func()) {
 	t.Helper()
-	if err := h.sendTo(notify.Target{URL: to, Dir: keyDir(t)}, "test"); err != nil {
+	var err error
+	if h.notices, err = noticesTo(&h.memory, notify.Target{URL: to, Dir: keyDir(t)}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { h.lead(ctx); close(done) }()
+	go func() { h.notices.lead(ctx); close(done) }()
 	end = func() { cancel(); <-done }
 	t.Cleanup(end)
 	woken(t, h)
@@ -240,7 +241,7 @@ func TestADroppedEventIsMadeUpFor(t *testing.T) {
 	}
 	mark := notified(d.Status)
 	h.notices.queued["web"] = queued{object: d.Object.GetUID(), mark: notify.Mark{Sequence: mark.Sequence + 1, Change: notify.Paused, ID: "dropped"}}
-	h.missed([]string{"web"})
+	h.notices.missed([]string{"web"})
 	woken(t, h)
 	if h.notices.queued["web"].mark != mark {
 		t.Errorf("%+v is taken for sent, expected what the receiver has accepted: %+v", h.notices.queued["web"].mark, mark)
@@ -257,12 +258,13 @@ func TestOnlyTheLeaderSends(t *testing.T) {
 	led := make(chan *Orchestrator, 10)
 	var ends []func()
 	for _, h := range both {
-		if err := h.sendTo(notify.Target{URL: in.URL, Dir: keyDir(t)}, "test"); err != nil {
+		var err error
+		if h.notices, err = noticesTo(&h.memory, notify.Target{URL: in.URL, Dir: keyDir(t)}, "test"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { _ = h.elect(leases)(ctx); close(done) }()
+		go func() { _ = h.notices.elect(leases)(ctx); close(done) }()
 		go func() {
 			select {
 			case <-h.news: // whoever leads requeues every plan
@@ -362,7 +364,7 @@ func TestNoSecretGetsIntoANotification(t *testing.T) {
 			{BlockedID: reasons.RequestRefusedByAPI, Blocked: `admission webhook "a" denied the request: ` + planted},
 		} {
 			s := standing{name: p.Name, declared: &records.Declared{Object: d}, plan: p, journal: j, state: word}
-			e, news := notify.Next(notify.Mark{}, h.noticeOf(s), h.Now())
+			e, news := notify.Next(notify.Mark{}, (&notices{memory: &h.memory}).state(s), h.Now())
 			raw, err := json.Marshal(e)
 			if err != nil || strings.Contains(string(raw), planted) {
 				t.Errorf("%s, %t: %s, %v", word, news, raw, err)

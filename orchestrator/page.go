@@ -27,20 +27,20 @@ import (
 )
 
 // put shows a plan on the page.
-func (h *Orchestrator) put(s standing) {
-	r := dashboard.New(h.Namespace, s.name, s.state, s.plan, s.journal)
+func (w *Setup) put(s standing) {
+	r := dashboard.New(w.Namespace, s.name, s.state, s.plan, s.journal)
 	id, why := s.message()
-	r.Reason, r.Next = records.Brief(why), h.next(s)
+	r.Reason, r.Next = records.Brief(why), s.next(w.Namespace)
 	r.Explained(string(id), reasons.Runbook(id))
 	r.Attention = r.Attention || s.wrong != nil || s.state.Approval()
-	since := h.Now()
+	since := w.Now()
 	if s.declared != nil {
 		if is := s.declared.Status; is.Since != nil && is.State == s.state {
 			since = is.Since.UTC()
 		}
 		r.Since = &since
 	}
-	h.Board.Set(r)
+	w.Board.Set(r)
 }
 
 // judge accepts tokens of users who may list plans, as the API server knows and authorizes them.
@@ -89,7 +89,7 @@ func (j judge) accept(ctx context.Context, token string) error {
 }
 
 // servePage serves the page over TLS until ctx ends.
-func (h *Orchestrator) servePage(address, certDir string) manager.RunnableFunc {
+func (w *Setup) servePage(address, certDir string) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		verified, err := pageCertificate(ctx, certDir)
 		if err != nil {
@@ -100,13 +100,13 @@ func (h *Orchestrator) servePage(address, certDir string) manager.RunnableFunc {
 			return fmt.Errorf("dashboard: %w", err)
 		}
 		log.Log.WithName("dashboard").Info("serving the page of all plans", "address", l.Addr().String())
-		return h.pages(ctx, tls.NewListener(l, verified))
+		return w.pages(ctx, tls.NewListener(l, verified))
 	}
 }
 
-func (h *Orchestrator) pages(ctx context.Context, l net.Listener) error {
-	who := judge{live: h.Live, namespace: h.Namespace, limit: rate.NewLimiter(tokensPerSecond, tokensAtOnce)}
-	page := dashboard.Server{Board: h.Board, Accept: who.accept, Done: ctx.Done(), Now: h.Now}
+func (w *Setup) pages(ctx context.Context, l net.Listener) error {
+	who := judge{live: w.Live, namespace: w.Namespace, limit: rate.NewLimiter(tokensPerSecond, tokensAtOnce)}
+	page := dashboard.Server{Board: w.Board, Accept: who.accept, Done: ctx.Done(), Now: w.Now}
 	s := &http.Server{Handler: page.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()

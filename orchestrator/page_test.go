@@ -104,7 +104,7 @@ func TestThePageFollowsThePlans(t *testing.T) {
 	if r := row(); r.State != "Blocked" || r.Reason != "a claim is in the way" || !r.Attention || !strings.Contains(r.Next, "stsmigrate resume web") || !r.Since.Equal(h.Now()) {
 		t.Errorf("%+v", r)
 	}
-	h.forget(p.Name)
+	h.forget(p.Name, false)
 	if news, _, _ := h.Board.Since(0); len(news.Rows) != 0 {
 		t.Errorf("%+v", news.Rows)
 	}

@@ -3,11 +3,9 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/dashboard"
 	"github.com/stsmigrate/stsmigrate/internal/engine"
-	"github.com/stsmigrate/stsmigrate/internal/engine/refusals"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/internal/records"
@@ -29,23 +26,10 @@ import (
 
 // Orchestrator carries out the detached plans of a namespace.
 type Orchestrator struct {
-	Setup
+	memory
 
-	news chan event.GenericEvent
-
-	lock   sync.Mutex
-	ending bool
-	runs   map[string]*run
-	all    sync.WaitGroup
-	plans  map[string]known
-	tries  map[string]*tries
-	lost   map[string]bool        // plans that wait for a cluster
-	told   map[string]string      // the last reported error of a plan
-	says   map[string]saying      // what this process has the status of a plan say
-	leases records.LeaseSightings // Leases of plans that other processes carry out
-	// waiting holds the plans for which this process has no room.
-	waiting map[string]*waiter
-	drafts  map[string]*drafting
+	// all waits for the runs and the drafts of this process.
+	all sync.WaitGroup
 	// notices is nil where there is no receiver.
 	notices *notices
 	// checks limits how many plans are checked for the first time at once.
@@ -57,7 +41,7 @@ type Orchestrator struct {
 // of a plan are lost when its process dies.
 const maxConcurrentChecks = 4
 
-// Setup is what an Orchestrator needs.
+// Setup is what an Orchestrator needs. Its methods are what can be done of a plan without remembering it.
 type Setup struct {
 	// Live reads and writes plans without a cache. Cached reads from the watches of the namespace.
 	Live      client.Client
@@ -93,24 +77,10 @@ type known struct {
 	plan *plans.Plan
 }
 
-// tries records when this process may begin a plan.
-type tries struct {
-	// from is where the plan was when this process last began it.
-	from place
-	// anew reports that another process had the plan meanwhile: the next start is spread as the first one.
-	anew     bool
-	failures int
-	// overtaken counts the last runs that were overtaken, in a row.
-	overtaken int
-	refusals  refusals.Counter
-	after     time.Time
-}
-
 // New returns an Orchestrator that does nothing yet.
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
-		Setup: s, news: make(chan event.GenericEvent, 1024),
-		runs: map[string]*run{}, plans: map[string]known{}, tries: map[string]*tries{}, lost: map[string]bool{}, told: map[string]string{}, says: map[string]saying{}, leases: records.LeaseSightings{}, waiting: map[string]*waiter{}, drafts: map[string]*drafting{},
+		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}},
 		checks: wavelimit.New(maxConcurrentChecks),
 	}
 }
@@ -174,13 +144,18 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 		return reconcile.Result{}, err
 	}
 	if p == nil {
-		h.forget(name)
+		h.forget(name, d != nil)
+		if d == nil {
+			h.notices.forget(name)
+		}
 		return h.without(ctx, name, d)
 	}
-	h.isNews(recordOf(name), "")
-	h.undraft(name)
+	h.with(name, func(s *planState) {
+		s.told.isNews(aboutRecord, "")
+		s.draft = nil
+	})
 	if j == nil {
-		h.halt(name) // it writes nothing without the journal, and recovery needs its Lease
+		h.with(name, (*planState).end) // it writes nothing without the journal, and recovery needs its Lease
 		return h.opened(ctx, p, d)
 	}
 	holder, left, err := h.holder(ctx, h.Cached, p.Name)
@@ -200,7 +175,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	}
 	again, unshown := h.show(ctx, standing{name: p.Name, declared: d, plan: p, journal: j, state: state, holder: holder, asked: asked})
 	unshown = errors.Join(unshown, h.letGo(ctx, p, j))
-	if h.isNews("front of "+p.Name, text(unshown)) && unshown != nil {
+	if h.isNews(p.Name, aboutStatus, text(unshown)) && unshown != nil {
 		log.Log.WithName("plan").Info("status or finalizers of the StatefulSetMigration cannot be written", "plan", p.Name, "error", unshown.Error())
 	}
 	if unshown != nil && result.RequeueAfter == 0 {
@@ -223,20 +198,20 @@ func sooner(a, b time.Duration) time.Duration {
 
 // old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
 // that; 0 means that there is nothing to wait for.
-func (h *Orchestrator) old(ctx context.Context, p *plans.Plan, j *journal.Journal) (time.Duration, error) {
-	if left, ever := h.keptFor(j); !ever || left > 0 {
+func (m *memory) old(ctx context.Context, p *plans.Plan, j *journal.Journal) (time.Duration, error) {
+	if left, ever := m.keptFor(j); !ever || left > 0 {
 		return left, nil
 	}
-	return 0, records.NewStore(h.Live, h.Namespace, p.Name).Forget(ctx, p, h.Holder, h.dead(ctx, p.Name), h.Now)
+	return 0, records.NewStore(m.Live, m.Namespace, p.Name).Forget(ctx, p, m.Holder, m.dead(ctx, p.Name), m.Now)
 }
 
 // keptFor returns how long the record of a plan must still be kept, and whether it is deleted
 // automatically at all.
-func (h *Orchestrator) keptFor(j *journal.Journal) (time.Duration, bool) {
-	if h.ForgetAfter == 0 || !j.Over() || j.EndedAt == nil {
+func (w *Setup) keptFor(j *journal.Journal) (time.Duration, bool) {
+	if w.ForgetAfter == 0 || !j.Over() || j.EndedAt == nil {
 		return 0, false
 	}
-	return max(h.ForgetAfter-h.Now().Sub(j.EndedAt.Time), 0), true
+	return max(w.ForgetAfter-w.Now().Sub(j.EndedAt.Time), 0), true
 }
 
 func text(err error) string {
@@ -253,35 +228,58 @@ const mirrorRetryInterval = 10 * time.Second
 func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked requests.Requested) reconcile.Result {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if r := h.runs[p.Name]; r != nil {
+	s := h.state(p.Name)
+	if r := s.run; r != nil {
 		if r.hear(j); !r.suits(what, p, asked) {
 			r.end()
 		}
 		return reconcile.Result{}
 	}
 	if what == nothing || h.ending {
-		delete(h.tries, p.Name)
-		h.waitsNoMore(p.Name)
+		s.tries = nil
+		h.waitsNoMore(s)
 		return reconcile.Result{}
 	}
 	if wait := h.leased(ctx, p.Name); wait > 0 {
-		h.elsewhere(p.Name, j)
-		h.waitsNoMore(p.Name)
+		s.elsewhere(j)
+		h.waitsNoMore(s)
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	if wait := h.turn(p.Name); wait > 0 {
+	if wait := s.turn(h.Now(), len(h.running())); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	if h.hasRoom(p.Name, urgencyOf(p, j, what)) {
-		h.triesOf(p.Name).from = placeOf(j)
+	if h.hasRoom(s, urgencyOf(p, j, what)) {
+		s.tried().from = placeOf(j)
 		h.begin(ctx, p, j, what, asked.Command)
 	}
 	return reconcile.Result{}
 }
 
+// begin starts a run. The caller holds the lock.
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, command plans.Command) {
+	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r.looksOn.Store(j.LooksOn())
+	h.state(p.Name).run = r
+	h.gauges.running.WithLabelValues().Inc()
+	h.all.Go(func() {
+		err := r.safely(context.WithoutCancel(ctx)) // the run outlives this reconcile; stop ends it
+		h.lock.Lock()
+		s := h.state(p.Name)
+		s.run = nil
+		h.freed()
+		h.gauges.running.WithLabelValues().Dec()
+		s.delay(h.Now(), err)
+		ending := h.ending
+		h.lock.Unlock()
+		if !ending {
+			h.wake(p.Name)
+		}
+	})
+}
+
 // read returns plan and journal, nil for each that does not exist (yet).
-func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
-	store := records.NewStore(h.Cached, h.Namespace, name)
+func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
+	store := records.NewStore(m.Cached, m.Namespace, name)
 	uid, err := store.UID(ctx)
 	if errors.As(err, new(records.ErrNoPlan)) {
 		return nil, nil, nil
@@ -289,17 +287,16 @@ func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *jou
 	if err != nil {
 		return nil, nil, err
 	}
-	h.lock.Lock()
-	k := h.plans[name]
-	h.lock.Unlock()
+	var k known
+	m.with(name, func(s *planState) { k = s.known })
 	if k.plan == nil || k.uid != uid {
 		if k.plan, err = store.Plan(ctx); err != nil {
 			return nil, nil, err
 		}
 		k.uid = uid
-		h.lock.Lock()
-		h.plans[name] = k
-		h.lock.Unlock()
+		m.lock.Lock()
+		m.state(name).known = k
+		m.lock.Unlock()
 	}
 	j, _, err := store.Journal(ctx, k.plan)
 	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(journal.ErrOtherPlan)) {
@@ -309,152 +306,6 @@ func (h *Orchestrator) read(ctx context.Context, name string) (*plans.Plan, *jou
 		return nil, nil, err
 	}
 	return k.plan, j, nil
-}
-
-// halt ends the run of a plan, if there is one.
-func (h *Orchestrator) halt(name string) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	if r := h.runs[name]; r != nil {
-		r.end()
-	}
-}
-
-// forget drops everything remembered of a plan that no longer exists.
-func (h *Orchestrator) forget(name string) {
-	h.halt(name)
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	delete(h.plans, name)
-	delete(h.tries, name)
-	delete(h.told, name)
-	delete(h.told, "front of "+name)
-	delete(h.told, recordOf(name))
-	delete(h.told, "notified of "+name)
-	delete(h.leases, records.LeaseName(name))
-	h.waitsNoMore(name)
-	h.gauges.forget(name)
-	h.Board.Remove(h.Namespace, name)
-}
-
-// holder returns which process carries a plan out, or "", and how long that is certain. It compares no two clocks:
-// two processes whose clocks differ would otherwise not agree, and each replace the status that the other one writes.
-func (h *Orchestrator) holder(ctx context.Context, from client.Reader, name string) (string, time.Duration, error) {
-	var l coordinationv1.Lease
-	if err := from.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l); err != nil {
-		return "", 0, client.IgnoreNotFound(err)
-	}
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	holder, left := h.leases.Holder(&l, h.Dead, h.Now)
-	return holder, left, nil
-}
-
-// leased returns how long the Lease of a plan keeps this process away; 0 means not at all. The caller
-// holds the lock.
-func (h *Orchestrator) leased(ctx context.Context, name string) time.Duration {
-	var l coordinationv1.Lease
-	if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil {
-		return 0 // there is no Lease, or the write that takes it fails
-	}
-	return records.LeaseLeft(&l, h.Holder, h.Dead, h.leases.Since(&l, h.Now), h.Now())
-}
-
-// dead returns a function that reports whether the holder of a plan's Lease is gone: because Dead is
-// certain of it, or because this process has watched the Lease expire.
-func (h *Orchestrator) dead(ctx context.Context, name string) func(holder string) bool {
-	return func(holder string) bool {
-		if h.Dead(holder) {
-			return true
-		}
-		var l coordinationv1.Lease
-		if h.Cached.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: records.LeaseName(name)}, &l) != nil ||
-			l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
-			return false // this process has not watched the present holder yet
-		}
-		h.lock.Lock()
-		defer h.lock.Unlock()
-		return h.leased(ctx, name) == 0
-	}
-}
-
-// startDelayPerPlan is how much every plan under way delays the start of a new one in the same process,
-// and maxStartDelay is the longest delay. Among equal processes, the one with the fewest plans begins
-// first.
-const (
-	startDelayPerPlan = 20 * time.Millisecond
-	maxStartDelay     = 2 * time.Second
-)
-
-// turn returns how long to wait before this process may begin a plan.
-func (h *Orchestrator) turn(name string) time.Duration {
-	now, t := h.Now(), h.tries[name]
-	if t == nil {
-		t = &tries{anew: true}
-		h.tries[name] = t
-	}
-	if t.anew {
-		pause := min(time.Duration(len(h.runs))*startDelayPerPlan, maxStartDelay)
-		spread := now.Add(pause + rand.N(startDelayPerPlan)) //nolint:gosec // it spreads, and hides nothing
-		if t.anew = false; t.after.Before(spread) {
-			t.after = spread
-		}
-	}
-	return t.after.Sub(now)
-}
-
-// place is where a plan is. It changes with every progress, and with no takeover.
-type place struct {
-	leg     plans.Leg
-	done    int
-	outcome plans.Outcome
-}
-
-func placeOf(j *journal.Journal) place { return place{j.Leg, j.Done, j.Outcome} }
-
-// elsewhere notes that another process has the Lease of a plan. What has failed here still counts, unless
-// the plan has got on meanwhile: otherwise two processes that are both refused would forget their pauses and
-// refusals in turn, and the plan would never be blocked (L3). The caller holds the lock.
-func (h *Orchestrator) elsewhere(name string, j *journal.Journal) {
-	switch t := h.tries[name]; {
-	case t == nil:
-	case t.from != placeOf(j):
-		delete(h.tries, name)
-	default:
-		t.anew = true
-	}
-}
-
-// failed delays the next try of a plan that could not be begun or continued, longer after every failure, up to the ten
-// seconds of L3: an ordinal may be in flight.
-func (h *Orchestrator) failed(name string) {
-	t := h.triesOf(name)
-	t.after = h.Now().Add(min(time.Second<<min(t.failures, 4), 10*time.Second))
-	t.failures++
-}
-
-// overtaken counts a run that was overtaken, and returns how many there were in a row.
-func (h *Orchestrator) overtaken(name string) int {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	t := h.triesOf(name)
-	t.overtaken++
-	return t.overtaken
-}
-
-// final reports whether a plan that cannot be continued needs the user (L3).
-func (h *Orchestrator) final(name string, why error) bool {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	return h.triesOf(name).refusals.GiveUp(why, refusals.Rule{Patience: h.StepTimeout, Renewed: true}, h.Now())
-}
-
-// triesOf returns the tries of a plan. The caller holds the lock.
-func (h *Orchestrator) triesOf(name string) *tries {
-	if h.tries[name] == nil {
-		h.tries[name] = &tries{}
-	}
-	return h.tries[name]
 }
 
 // plansOf returns a request for the plan that an object of the namespace belongs to.
@@ -469,38 +320,20 @@ func plansOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// isNews reports whether an error of a plan differs from the last one, so that an outage is reported
-// once. An empty error forgets the last one.
-func (h *Orchestrator) isNews(plan, err string) bool {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	was := h.told[plan]
-	if err == "" {
-		delete(h.told, plan)
-	} else {
-		h.told[plan] = err
-	}
-	return was != err
-}
-
-// wake requeues a plan.
-func (h *Orchestrator) wake(name string) {
-	h.news <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: named(h.Namespace, name)}}
-}
-
 // Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.
-func (h *Orchestrator) Learn(s *corev1.Secret) error {
-	err := h.Fleet.Learn(s)
-	h.lock.Lock()
+func (m *memory) Learn(s *corev1.Secret) error {
+	err := m.Fleet.Learn(s)
+	m.lock.Lock()
 	var waiting []string
-	for name := range h.lost {
-		waiting = append(waiting, name)
-		delete(h.tries, name)
+	for name, s := range m.plans {
+		if s.lost {
+			waiting = append(waiting, name)
+			s.tries, s.lost = nil, false
+		}
 	}
-	clear(h.lost)
-	h.lock.Unlock()
+	m.lock.Unlock()
 	for _, name := range waiting {
-		h.wake(name)
+		m.wake(name)
 	}
 	return err
 }

@@ -158,25 +158,25 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	renewed := metav1.NewMicroTime(time.Date(2025, 12, 31, 23, 59, 55, 0, time.UTC))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-web"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &renewed}}
 	h, _ := fixture(t, lease)
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.runs) > 0 {
-		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 15*time.Second || len(h.running()) > 0 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.running()))
 	}
 	if err := h.Live.Delete(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	for k := range 10 {
-		h.runs[string(rune('a'+k))] = &run{}
+		h.state(string(rune('a' + k))).run = &run{}
 	}
 	r, err := h.Reconcile(t.Context(), request())
-	if err != nil || r.RequeueAfter < 10*startDelayPerPlan || r.RequeueAfter > 11*startDelayPerPlan || len(h.runs) != 10 {
-		t.Fatalf("%+v, %v, %d runs", r, err, len(h.runs))
+	if err != nil || r.RequeueAfter < 10*startDelayPerPlan || r.RequeueAfter > 11*startDelayPerPlan || len(h.running()) != 10 {
+		t.Fatalf("%+v, %v, %d runs", r, err, len(h.running()))
 	}
 }
 
 // A plan whose cluster is not known waits, reports that, and is tried again when a Secret appears.
 func TestAPlanWaitsForItsClusters(t *testing.T) {
 	h, p := fixture(t)
-	h.tries[p.Name] = &tries{} // its turn has come
+	h.state(p.Name).tries = &tries{} // its turn has come
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestACorrectedSecretIsTriedAtOnce(t *testing.T) {
 	if err := h.Learn(holds(1)); err != nil {
 		t.Fatal(err)
 	}
-	h.tries[p.Name] = &tries{} // its turn has come
+	h.state(p.Name).tries = &tries{} // its turn has come
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +237,8 @@ func TestACorrectedSecretIsTriedAtOnce(t *testing.T) {
 	default:
 		t.Error("nobody was woken by a Secret that was corrected")
 	}
-	if h.tries[p.Name] != nil {
-		t.Errorf("it waits: %+v", h.tries[p.Name])
+	if h.state(p.Name).tries != nil {
+		t.Errorf("it waits: %+v", h.state(p.Name).tries)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestACorrectedSecretIsTriedAtOnce(t *testing.T) {
 func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	h, p := fixture(t)
 	r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{}), asked: make(chan struct{}, 1)}
-	h.runs[p.Name] = r
+	h.state(p.Name).run = r
 	look := func() bool {
 		t.Helper()
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
@@ -275,10 +275,10 @@ func TestAWishEndsTheRunBeforeIt(t *testing.T) {
 	if !look() {
 		t.Error("the way there goes on though somebody wants the abort")
 	}
-	delete(h.runs, p.Name)
+	h.state(p.Name).run = nil
 	h.ending = true
-	h.tries[p.Name] = &tries{}
-	if look(); len(h.runs) > 0 {
+	h.state(p.Name).tries = &tries{}
+	if look(); len(h.running()) > 0 {
 		t.Error("a process that ends has begun something")
 	}
 }
@@ -360,13 +360,13 @@ func TestARefusalCountsWhileAnotherProcessTries(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "pv-0", errors.New("it would not be Retain"))
 	for n := range 4 {
 		h.lock.Lock()
-		h.triesOf(p.Name).from = place{leg: p.FirstLeg()} // its run begins
+		h.state(p.Name).tried().from = place{leg: p.FirstLeg()} // its run begins
 		h.lock.Unlock()
 		if err := (&run{orchestrator: h, plan: p, what: carry}).stuck(t.Context(), refused); err == nil {
 			t.Fatalf("it is given up after %d refusals", n+1)
 		}
 		h.lock.Lock()
-		h.delay(p.Name, refused)
+		h.state(p.Name).delay(h.Now(), refused)
 		h.lock.Unlock()
 		anothers()
 		if wait := look(); wait != time.Second<<n {
@@ -375,7 +375,7 @@ func TestARefusalCountsWhileAnotherProcessTries(t *testing.T) {
 		clock = clock.Add(20 * time.Second)
 	}
 	h.lock.Lock()
-	h.delay(p.Name, records.ErrLeaseTaken{Plan: p.Name}) // the other one was faster
+	h.state(p.Name).delay(h.Now(), records.ErrLeaseTaken{Plan: p.Name}) // the other one was faster
 	h.lock.Unlock()
 	if err := (&run{orchestrator: h, plan: p, what: carry}).stuck(t.Context(), refused); err != nil {
 		t.Errorf("it is not given up after five refusals in more than a minute: %v", err)
@@ -385,8 +385,8 @@ func TestARefusalCountsWhileAnotherProcessTries(t *testing.T) {
 	}
 	change(func(j *journal.Journal) { j.Blocked, j.Done, j.Begun = "", 2, 2 })
 	anothers()
-	if h.tries[p.Name] != nil {
-		t.Errorf("the plan has got on elsewhere, and what failed before counts: %+v", h.tries[p.Name])
+	if h.state(p.Name).tries != nil {
+		t.Errorf("the plan has got on elsewhere, and what failed before counts: %+v", h.state(p.Name).tries)
 	}
 }
 
@@ -450,7 +450,7 @@ func TestAPanicBlocksOnePlanOnly(t *testing.T) {
 	} {
 		h, p := fixture(t)
 		other := &run{orchestrator: h, plan: p, stop: make(chan struct{})}
-		h.runs["other"] = other
+		h.state("other").run = other
 		j := journal.New(p)
 		h.lock.Lock()
 		do(h, p, j)
@@ -488,7 +488,7 @@ func TestARunBelongsToOnePlan(t *testing.T) {
 func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 	h, p := fixture(t)
 	r := &run{orchestrator: h, plan: p, what: carry, command: plans.Command{Direction: plans.Move}, stop: make(chan struct{})}
-	h.runs[p.Name] = r
+	h.state(p.Name).run = r
 	var cm corev1.ConfigMap
 	if err := h.Live.Get(t.Context(), client.ObjectKey{Namespace: "stsmigrate", Name: "stsmigrate-web"}, &cm); err != nil {
 		t.Fatal(err)
@@ -511,8 +511,8 @@ func TestAPlanInAnothersPlaceEndsNothing(t *testing.T) {
 		t.Error("the run of web was ended")
 	default:
 	}
-	if h.runs[p.Name] != r || len(h.runs) != 1 {
-		t.Errorf("%d runs", len(h.runs))
+	if h.state(p.Name).run != r || len(h.running()) != 1 {
+		t.Errorf("%d runs", len(h.running()))
 	}
 }
 
@@ -627,9 +627,9 @@ func TestTextOfAnAPIServerIsToldAsALine(t *testing.T) {
 func TestAPlanIsTriedAgainWithinTenSeconds(t *testing.T) {
 	h, p := fixture(t)
 	for range 10 {
-		h.delay(p.Name, errors.New("no answer"))
-		if pause := h.tries[p.Name].after.Sub(h.Now()); pause < time.Second || pause > 10*time.Second {
-			t.Fatalf("after %d failures it is tried again after %s, expected 1 s to 10 s", h.tries[p.Name].failures, pause)
+		h.state(p.Name).delay(h.Now(), errors.New("no answer"))
+		if pause := h.state(p.Name).tries.after.Sub(h.Now()); pause < time.Second || pause > 10*time.Second {
+			t.Fatalf("after %d failures it is tried again after %s, expected 1 s to 10 s", h.state(p.Name).tries.failures, pause)
 		}
 	}
 }

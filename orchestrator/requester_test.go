@@ -159,8 +159,8 @@ func TestARunThatIsAlwaysOvertakenIsDelayed(t *testing.T) {
 		h.lock.Lock()
 		defer h.lock.Unlock()
 		before := h.Now()
-		h.delay(p.Name, err)
-		return waits(), h.triesOf(p.Name).after.Sub(before)
+		h.state(p.Name).delay(h.Now(), err)
+		return waits(), h.state(p.Name).tried().after.Sub(before)
 	}
 	for i := range maxOvertaken {
 		if reason, until := ends(); reason != "" || until > time.Second/2 {

@@ -89,41 +89,6 @@ func fresh(j *journal.Journal, command plans.Command) bool {
 	return j.Epoch == 0 && command.Direction == plans.Move
 }
 
-// begin starts a run. The caller holds the lock.
-func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, command plans.Command) {
-	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
-	r.looksOn.Store(j.LooksOn())
-	h.runs[p.Name] = r
-	h.gauges.running.WithLabelValues().Inc()
-	h.all.Go(func() {
-		err := r.safely(context.WithoutCancel(ctx)) // the run outlives this reconcile; stop ends it
-		h.lock.Lock()
-		delete(h.runs, p.Name)
-		h.freed()
-		h.gauges.running.WithLabelValues().Dec()
-		h.delay(p.Name, err)
-		ending := h.ending
-		h.lock.Unlock()
-		if !ending {
-			h.wake(p.Name)
-		}
-	})
-}
-
-// delay decides when the run after one that has ended may begin. The caller holds the lock.
-func (h *Orchestrator) delay(name string, err error) {
-	switch {
-	case err == nil, errors.Is(err, engine.ErrStopped):
-		delete(h.tries, name)
-	case errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
-		h.triesOf(name).anew = true
-	case errors.Is(err, errOvertaken) && h.triesOf(name).overtaken <= maxOvertaken:
-		h.triesOf(name).after = h.Now()
-	default:
-		h.failed(name)
-	}
-}
-
 // safely calls do, and blocks the plan if the program itself panics. The returned error delays every
 // further run for the plan: the same program would also run the one that keeps its names.
 func (r *run) safely(ctx context.Context) error {
@@ -167,9 +132,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	ends, err := r.ends(connecting)
 	if err != nil {
-		r.orchestrator.lock.Lock()
-		r.orchestrator.lost[r.plan.Name] = true // a Secret may hold the wrong cluster, too
-		r.orchestrator.lock.Unlock()
+		r.orchestrator.with(r.plan.Name, func(s *planState) { s.lost = true }) // a Secret may hold the wrong cluster, too
 		return r.waits(ctx, err)
 	}
 	c := r.process(ctx, ends)
@@ -219,7 +182,7 @@ func (r *run) keep(ctx context.Context, c runner.Runner) error {
 	err := c.Keep(ctx, false)
 	switch {
 	case err == nil:
-		r.orchestrator.isNews(r.plan.Name, "") // the same obstacle is told anew
+		r.orchestrator.isNews(r.plan.Name, aboutRun, "") // the same obstacle is told anew
 		return nil
 	case errors.Is(err, engine.ErrStopped), errors.As(err, new(records.ErrLeaseTaken)), errors.As(err, new(records.ErrLeaseLost)):
 		return err

@@ -134,14 +134,16 @@ func (h *Orchestrator) announce(config *rest.Config, m manager.Manager, o Option
 	if o.Receiver.URL == "" {
 		return nil
 	}
-	if err := h.sendTo(o.Receiver, o.Agent); err != nil {
+	to, err := noticesTo(&h.memory, o.Receiver, o.Agent)
+	if err != nil {
 		return fmt.Errorf("notifications: %w", err)
 	}
+	h.notices = to
 	leases, err := coordinationv1client.NewForConfigAndClient(config, m.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	return m.Add(h.elect(leases))
+	return m.Add(to.elect(leases))
 }
 
 func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Options) (*Orchestrator, error) {
@@ -232,7 +234,7 @@ func (h *Orchestrator) serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.lock.Lock()
 	h.ending = true
-	for _, r := range h.runs {
+	for _, r := range h.running() {
 		r.end()
 	}
 	h.lock.Unlock()
@@ -247,13 +249,13 @@ func (h *Orchestrator) serve(ctx context.Context) error {
 
 // live renews the heartbeat of this process until it is asked to end. From then on the process takes no
 // plan.
-func (h *Orchestrator) live(ctx context.Context) error {
-	records.NewHeartbeat(h.Live, h.Cached, h.Namespace, h.Holder, h.Version, h.Now).Keep(ctx, func(err error) {
+func (m *memory) live(ctx context.Context) error {
+	records.NewHeartbeat(m.Live, m.Cached, m.Namespace, m.Holder, m.Version, m.Now).Keep(ctx, func(err error) {
 		text := ""
 		if err != nil {
 			text = err.Error()
 		}
-		if h.isNews("sign of life", text) && err != nil {
+		if m.isNewsOfAll(aboutLife, text) && err != nil {
 			log.Log.WithName("orchestrator").Info("the heartbeat has failed: clients may take this orchestrator for dead", "error", text)
 		}
 	})

@@ -22,9 +22,6 @@ func isUnreadable(err error) bool {
 	return errors.As(err, new(records.ErrUnreadable)) || errors.As(err, new(plans.Panic))
 }
 
-// recordOf returns the key under which isNews remembers that a record cannot be read.
-func recordOf(plan string) string { return "record of " + plan }
-
 // unread reports a plan whose record this process cannot read, and otherwise leaves it unchanged: its
 // run ends. Metrics and status keep what else is known of the plan, such as ordinals on neither side.
 // Where another process carries the plan out, perhaps of a newer release, there is nothing to report.
@@ -32,11 +29,10 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 	defer plans.RecoverPanic(&err)
 	later = reconcile.Result{RequeueAfter: unreadableRecheck}
 	h.lock.Lock()
-	if r := h.runs[name]; r != nil {
-		r.end()
-	}
-	delete(h.tries, name)
-	h.waitsNoMore(name) // it begins only when it can be read, and must keep no room from others until then
+	s := h.state(name)
+	s.end()
+	s.tries = nil
+	h.waitsNoMore(s) // it begins only when it can be read, and must keep no room from others until then
 	h.lock.Unlock()
 	holder, _, err := h.holder(ctx, h.Cached, name)
 	if err != nil {
@@ -47,7 +43,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 		return later, nil
 	}
 	h.gauges.turn(name, plans.StateUnreadable)
-	if h.isNews(recordOf(name), why.Error()) {
+	if h.isNews(name, aboutRecord, why.Error()) {
 		if errors.As(why, new(plans.Panic)) {
 			h.gauges.panics.WithLabelValues().Inc()
 		}
@@ -64,17 +60,17 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 }
 
 // tellUnread writes an event on the ConfigMap that cannot be read.
-func (h *Orchestrator) tellUnread(ctx context.Context, name string, why error) error {
-	at := client.ObjectKey{Namespace: h.Namespace, Name: "stsmigrate-" + name}
+func (w *Setup) tellUnread(ctx context.Context, name string, why error) error {
+	at := client.ObjectKey{Namespace: w.Namespace, Name: "stsmigrate-" + name}
 	var e records.ErrUnreadable
 	if errors.As(why, &e) {
 		at = e.Name
 	}
 	var cm corev1.ConfigMap
-	if err := h.Cached.Get(ctx, at, &cm); err != nil {
+	if err := w.Cached.Get(ctx, at, &cm); err != nil {
 		return fmt.Errorf("reading ConfigMap %s: %w", at, err)
 	}
 	cm.APIVersion, cm.Kind = "v1", "ConfigMap"
-	h.Events.Event(&cm, corev1.EventTypeWarning, "Unreadable", why.Error())
+	w.Events.Event(&cm, corev1.EventTypeWarning, "Unreadable", why.Error())
 	return nil
 }

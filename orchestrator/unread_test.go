@@ -158,7 +158,7 @@ func TestAPassThatPanicsTellsOfItsPlan(t *testing.T) {
 	if !isUnreadable(err) || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("%v", err)
 	}
-	if len(h.runs) > 0 {
+	if len(h.running()) > 0 {
 		t.Error("it was begun all the same")
 	}
 }
@@ -169,9 +169,9 @@ func TestAPlanThatCannotBeReadKeepsNoRoomFromOthers(t *testing.T) {
 	h, p := fixture(t)
 	h.MaxPlans = 1
 	h.lock.Lock()
-	h.runs["busy"] = &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
-	full := h.hasRoom(p.Name, inFlight)
-	delete(h.runs, "busy")
+	h.state("busy").run = &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
+	full := h.hasRoom(h.state(p.Name), inFlight)
+	h.state("busy").run = nil
 	h.lock.Unlock()
 	replaced(t, h, "{", `{"requires":["pairs"],`)
 	if _, err := h.Reconcile(t.Context(), request()); err != nil {
@@ -179,7 +179,7 @@ func TestAPlanThatCannotBeReadKeepsNoRoomFromOthers(t *testing.T) {
 	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if full || !h.hasRoom("other", kept) {
+	if full || !h.hasRoom(h.state("other"), kept) {
 		t.Errorf("there was room: %t; a plan that can be read has none", full)
 	}
 }

@@ -35,7 +35,6 @@ func seams() map[string]figures {
 		"engine.run":                {28, 8, 12},   // beside Engine, what a run does around its steps
 		"engine/runner.Runner":      {16, 2, 22},
 		"orchestrator.Options":      {0, 0, 20},
-		"orchestrator.Orchestrator": {65, 12, 16}, // a value per plan is missing
 		"orchestrator.Setup":        {0, 0, 17},
 		"orchestrator/notify.State": {0, 0, 17},   // one of the read models of a plan
 		"plans.Plan":                {53, 11, 26}, // the sides of its objects
