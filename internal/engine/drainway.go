@@ -335,7 +335,7 @@ func (e *Engine) tended(ctx context.Context) (why string, err error) {
 // tend the plan before those of the other side can be drained.
 func OneSideOpen(p *plans.Plan, j *journal.Journal) bool {
 	known := *j
-	step, ok := (&Engine{plan: p, journal: &known}).rests()
+	step, ok := (&Engine{memory: memory{plan: p, journal: &known}}).rests()
 	return ok && !j.Ended() && pdb.Contested(p, step)
 }
 

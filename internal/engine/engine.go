@@ -79,9 +79,8 @@ type Progress struct {
 // Took is the length of each span.
 type Took map[plans.Span]time.Duration
 
-// Engine executes one plan. It is not safe for concurrent use. Any number of engines of one plan, in any
-// processes, may run at the same time (S9).
-type Engine struct {
+// Process is what the process that carries a plan out gives to its engine. New sets Gates and Recent.
+type Process struct {
 	// StopNames, if set, ends the dns.Syncer of this process and returns when its last write is answered. It
 	// is called before the names are deleted.
 	StopNames func()
@@ -110,27 +109,18 @@ type Engine struct {
 	Apart bool
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *wavelimit.Permit
+}
 
-	plan  *plans.Plan
-	store *records.Store
+// Engine executes one plan. It is not safe for concurrent use. Any number of engines of one plan, in any
+// processes, may run at the same time (S9).
+type Engine struct {
+	memory
+
 	on    clusters.Clusters
 	looks map[plans.Op]plans.Look
-	epoch int64
 	// reads is the cache that the looks read through. It holds what the last look has read.
-	reads *clusters.ReadCache
-	world sets.Steps
-	// journal is the journal as last read or written, at the given version. It is nil when it must be read
-	// again: after a long wait, and whenever another writer may have written it. It is never trusted for a
-	// write: each write follows a Save or a read that finds the version unchanged.
-	journal   *journal.Journal
-	version   records.Version
-	recorded  int // Done as it is stored
-	uncounted int // writes that were sent and that no stored journal counts yet
-	begun     int // Begun as this process has last seen it stored
-	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
-	// together with the next intent. After a crash the looks find it out again.
-	passed int
-	notes  []note // since the journal was last written
+	reads  *clusters.ReadCache
+	world  sets.Steps
 	way    *drainWay
 	follow follow
 
@@ -140,13 +130,8 @@ type Engine struct {
 	ready   map[int]plans.Observation
 	besides *Progress
 
-	// telling reports that the journal says what this process waits for now (tells).
-	telling bool
-
-	// answered is the error of the last write. It only explains a write without effect; no look uses it.
-	answered error
-	checks   wavecheck.Checks
-	checked  bool // whether checks knows of Checks
+	checks  wavecheck.Checks
+	checked bool // whether checks knows of Checks
 	// finishing reports that this process begins no more waves, and ends when no ordinal is in flight.
 	finishing bool
 	// uneased reports that the last attempt to ease within a pass has left something as it was.
@@ -155,8 +140,6 @@ type Engine struct {
 	eased int
 	// flying reports that ordinals may be in flight, as far as the last pass knows.
 	flying bool
-	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
-	lacking time.Time
 	// roll knows how the ordinals were at the last count.
 	roll muster.Roll
 }
@@ -196,7 +179,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 			looks[op] = w.Outside(looks[op])
 		}
 	}
-	e = &Engine{Gates: asks, Recent: recent, plan: p, store: store, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
+	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)

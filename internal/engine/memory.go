@@ -2,13 +2,41 @@ package engine
 
 import (
 	"context"
+	"time"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
-// This file holds what an engine knows of the journal, and notes for it, between two writes of the journal.
+// memory is what this process knows of the journal of its plan, with notes for it, between two writes of the journal.
+type memory struct {
+	Process
+
+	plan  *plans.Plan
+	store *records.Store
+	epoch int64
+	// journal is the journal as last read or written, at the given version. It is nil when it must be read
+	// again: after a long wait, and whenever another writer may have written it. It is never trusted for a
+	// write: each write follows a Save or a read that finds the version unchanged.
+	journal   *journal.Journal
+	version   records.Version
+	recorded  int // Done as it is stored
+	uncounted int // writes that were sent and that no stored journal counts yet
+	begun     int // Begun as this process has last seen it stored
+	// passed is the last step observed as finished. It runs ahead of the journal's Done, which is written
+	// together with the next intent. After a crash the looks find it out again.
+	passed int
+	notes  []note // since the journal was last written
+	// telling reports that the journal says what this process waits for now (tells).
+	telling bool
+	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
+	lacking time.Time
+	// answered is the error of the last write. It only explains a write without effect; no look uses it.
+	answered error
+}
 
 // note is a change of the journal that reports on a wave, noted at the step of that number. It is written
 // together with the next intent. No safety rule depends on it.
@@ -19,7 +47,7 @@ type note struct {
 
 // note applies a note to the known journal. recall applies it once more if the journal is read again
 // before the note was written.
-func (e *Engine) note(step plans.Step, put func(*journal.Journal)) {
+func (e *memory) note(step plans.Step, put func(*journal.Journal)) {
 	put(e.journal)
 	e.notes = append(e.notes, note{step.Seq, put})
 }
@@ -31,7 +59,7 @@ func (e *Engine) Continue(epoch int64) { e.epoch, e.journal, e.passed, e.notes =
 
 // recall reads the journal unless it is known. It applies again the notes since the last write, unless
 // they were written after all.
-func (e *Engine) recall(ctx context.Context) (err error) {
+func (e *memory) recall(ctx context.Context) (err error) {
 	if e.journal != nil {
 		return nil
 	}
@@ -56,7 +84,7 @@ func (e *Engine) recall(ctx context.Context) (err error) {
 
 // save writes the journal. After any error the journal is read again, since it may or
 // may not have been written.
-func (e *Engine) save(ctx context.Context) error {
+func (e *memory) save(ctx context.Context) error {
 	e.uncounted += e.Recent.Sent() + 1
 	if e.Now != nil {
 		e.journal.Timeline.Sent += e.uncounted
@@ -77,7 +105,7 @@ func (e *Engine) save(ctx context.Context) error {
 }
 
 // unmoved reports whether the stored journal still has the known version.
-func (e *Engine) unmoved(ctx context.Context) (bool, error) {
+func (e *memory) unmoved(ctx context.Context) (bool, error) {
 	_, now, err := e.store.Journal(ctx, e.plan)
 	if err != nil || now != e.version {
 		e.journal = nil
@@ -87,7 +115,7 @@ func (e *Engine) unmoved(ctx context.Context) (bool, error) {
 
 // rest returns a wait. Between two waves it first records that the last wave is over: otherwise a reader of
 // the journal would see that wave still under way, and its budgets tight.
-func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
+func (e *memory) rest(ctx context.Context, p Progress) (Progress, error) {
 	if !begins(e.journal, p.Step) || e.journal.Done <= e.recorded {
 		return p, nil
 	}
@@ -104,7 +132,7 @@ func (e *Engine) rest(ctx context.Context, p Progress) (Progress, error) {
 // learn returns the wait of a look, and keeps what the look has proven and cannot prove again later. Before a
 // wait for a node or a disk, which may outlive the node, the proof is written at once, as is the cluster that is asked
 // about. While a pod terminates, the next write carries it.
-func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
+func (e *memory) learn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, error) {
 	asks := e.journal.Asks(step, observed.Undo.Asks)
 	if proven := observed.Undo.Flight; proven != nil && !e.journal.Recorded(observed.Undo) {
 		e.note(step, func(j *journal.Journal) { j.Flight = proven })
@@ -120,4 +148,29 @@ func (e *Engine) learn(ctx context.Context, step plans.Step, observed plans.Obse
 		}
 	}
 	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
+}
+
+// told forgets what a process has told, unless it still waits for that. The next write of the journal has it.
+func (e *memory) told() {
+	if !e.telling {
+		e.journal.Waiting = ""
+	}
+}
+
+// aloft returns the step at which the plan is, and whether ordinals may be on neither side there.
+func (e *memory) aloft() (plans.Step, bool) {
+	j := *e.journal
+	j.Done = max(j.Done, e.passed)
+	step, _, more := j.Next(e.plan)
+	return step, more && j.Wave(step).Away
+}
+
+// hurry marks requests as urgent from the moment when the budgets are tight until they are open again.
+// Requests before a wave, above all its checks, are not urgent: so no more waves begin than the request limit
+// lets through without delay.
+func (e *memory) hurry(ctx context.Context) context.Context {
+	if e.journal != nil && e.journal.TightSince != nil {
+		return clusters.Urgent(ctx)
+	}
+	return ctx
 }

@@ -35,7 +35,7 @@ func TestWhereAWaveIsBusy(t *testing.T) {
 	} {
 		s := wavelimit.New(1).Of(&plans.Plan{Source: plans.Ref{Cluster: "a"}, Destination: plans.Ref{Cluster: "b"}})
 		s.Acquire()
-		e := &Engine{Permit: s, journal: &journal.Journal{TightSince: &metav1.Time{}}}
+		e := &Engine{memory: memory{Process: Process{Permit: s}, journal: &journal.Journal{TightSince: &metav1.Time{}}}}
 		e.retainPermit(plans.Step{Op: c.op, From: plans.Destination, Ordinals: plans.Slice{Replicas: 1}}, c.observed, c.err)
 		for _, side := range plans.Sides() {
 			if busy := s.Busy(side); !s.Has(side) || busy != (side == c.want) {

@@ -39,14 +39,6 @@ func (r *run) refused(ctx context.Context, p Progress, why error) (Progress, err
 	return r.Block(ctx, p.Step, id, why.Error()+" (refused for "+r.StepTimeout.String()+", --step-timeout; `resume` asks again, `abort` rolls back)")
 }
 
-// aloft returns the step at which the plan is, and whether ordinals may be on neither side there.
-func (e *Engine) aloft() (plans.Step, bool) {
-	j := *e.journal
-	j.Done = max(j.Done, e.passed)
-	step, _, more := j.Next(e.plan)
-	return step, more && j.Wave(step).Away
-}
-
 // OrdinalsAway reports whether ordinals may be on neither side, as the journal tells it.
 func OrdinalsAway(ctx context.Context, store *records.Store, p *plans.Plan) (bool, error) {
 	j, _, err := store.Journal(ctx, p)

@@ -51,7 +51,7 @@ func (e *Engine) rewound(ctx context.Context, j *journal.Journal) error {
 }
 
 // goneBack returns an error if the journal as read is older than the one that this process has read or written.
-func (e *Engine) goneBack(j *journal.Journal) error {
+func (e *memory) goneBack(j *journal.Journal) error {
 	if j.Epoch < e.epoch || j.Epoch == e.epoch && j.Begun < e.begun {
 		return &Rewound{e.plan.Name, fmt.Sprintf("this process has recorded step %d of epoch %d, and the journal ends with step %d of epoch %d", e.begun, e.epoch, j.Begun, j.Epoch)}
 	}

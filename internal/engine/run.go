@@ -329,13 +329,3 @@ func (e *Engine) StepOf(s plans.Step) string {
 	}
 	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }
-
-// hurry marks requests as urgent from the moment when the budgets are tight until they are open again.
-// Requests before a wave, above all its checks, are not urgent: so no more waves begin than the request limit
-// lets through without delay.
-func (e *Engine) hurry(ctx context.Context) context.Context {
-	if e.journal != nil && e.journal.TightSince != nil {
-		return clusters.Urgent(ctx)
-	}
-	return ctx
-}

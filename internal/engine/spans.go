@@ -17,7 +17,7 @@ import (
 
 // clock keeps the stopwatch of the current wave. A step that finds its work done has not taken any time: a wave that never
 // left passes all of them so on the way back.
-func (e *Engine) clock(step plans.Step, observed plans.Observation) {
+func (e *memory) clock(step plans.Step, observed plans.Observation) {
 	if e.Now == nil || !step.Op.Frees() && observed.Standing == plans.After {
 		return
 	}
@@ -44,7 +44,7 @@ func (e *Engine) clock(step plans.Step, observed plans.Observation) {
 
 // sentAway notes, after the write that lets a wave leave, since when the wave is away. It is not away after an answer that
 // refuses the write: a reader of the journal would see an ordinal down that never was.
-func (e *Engine) sentAway(step plans.Step, since time.Time, answer error) {
+func (e *memory) sentAway(step plans.Step, since time.Time, answer error) {
 	switch {
 	case e.Now == nil || !step.Op.Leaves() || e.journal == nil:
 	case answer == nil:
@@ -65,7 +65,7 @@ func refuses(answer error) bool {
 // since returns when a wave that is there now became available. Its pod says so to the second, and by another clock. So
 // that counts within what this process knows: the wave was not there when it last looked. A process that has only just
 // come knows nothing, and believes the pod.
-func (e *Engine) since(observed plans.Observation, now time.Time) time.Time {
+func (e *memory) since(observed plans.Observation, now time.Time) time.Time {
 	at := now
 	if said := observed.Available; !said.IsZero() && said.Before(now) {
 		at = said
@@ -80,7 +80,7 @@ func (e *Engine) since(observed plans.Observation, now time.Time) time.Time {
 }
 
 // at returns the time; zero without a clock.
-func (e *Engine) at() (now time.Time) {
+func (e *memory) at() (now time.Time) {
 	if e.Now != nil {
 		now = e.Now()
 	}
@@ -88,7 +88,7 @@ func (e *Engine) at() (now time.Time) {
 }
 
 // halted records that this process carries the wave that is away no further.
-func (e *Engine) halted() {
+func (e *memory) halted() {
 	if e.Now != nil {
 		e.journal.Halt(e.Now())
 	}
@@ -99,7 +99,7 @@ func (e *Engine) halted() {
 const asleep = 15 * time.Second
 
 // wakes books the time of a wait that has lasted much longer than was asked for to no span.
-func (e *Engine) wakes(before time.Time, asked time.Duration) {
+func (e *memory) wakes(before time.Time, asked time.Duration) {
 	if e.Now == nil || e.journal == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (t Took) Parts() []plans.Span {
 }
 
 // forecast returns what the first wave lets expect of the others: it corrects the estimate of the plan.
-func (e *Engine) forecast(step plans.Step, took *Took) string {
+func (e *memory) forecast(step plans.Step, took *Took) string {
 	if took == nil || e.journal.Downtime == nil || e.journal.Downtime.Waves != 1 {
 		return ""
 	}

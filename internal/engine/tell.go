@@ -17,10 +17,3 @@ func (r *run) tells(ctx context.Context, id reasons.ID, why string) {
 	r.telling = true
 	_ = r.save(ctx) // see above
 }
-
-// told forgets what a process has told, unless it still waits for that. The next write of the journal has it.
-func (e *Engine) told() {
-	if !e.telling {
-		e.journal.Waiting = ""
-	}
-}

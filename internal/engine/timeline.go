@@ -17,7 +17,7 @@ import (
 // This file keeps the timeline of the journal. No safety rule depends on it.
 
 // arrival returns what the timeline records of a wave, beside its times.
-func (e *Engine) arrival(j *journal.Journal, step plans.Step, observed plans.Observation) journal.Wave {
+func (e *memory) arrival(j *journal.Journal, step plans.Step, observed plans.Observation) journal.Wave {
 	w := journal.Wave{Seq: step.Seq, Ordinals: step.Ordinals, To: step.To(), Epoch: e.epoch, By: e.Holder, Writes: e.uncounted + e.Recent.Sent()}
 	e.uncounted = 0
 	for o := range step.Ordinals.All() {
@@ -31,7 +31,7 @@ func (e *Engine) arrival(j *journal.Journal, step plans.Step, observed plans.Obs
 }
 
 // record adds an event, which the next write of the journal carries.
-func (e *Engine) record(kind journal.EventKind, id reasons.ID, what string) {
+func (e *memory) record(kind journal.EventKind, id reasons.ID, what string) {
 	if e.Now != nil {
 		e.journal.Timeline.Record(e.Now(), journal.Event{Kind: kind, ID: id, By: e.Holder, What: what})
 	}
@@ -39,7 +39,7 @@ func (e *Engine) record(kind journal.EventKind, id reasons.ID, what string) {
 
 // requested records the request for which the plan is taken over. An orchestrator that only continues what was asked
 // before has no request.
-func (e *Engine) requested(j *journal.Journal, w plans.Command) {
+func (e *memory) requested(j *journal.Journal, w plans.Command) {
 	if e.Now == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func words(w plans.Command) string {
 // offload moves a full timeline to its own ConfigMap, between two waves. The order must hold: the entries are stored
 // there BEFORE they leave the journal with its next write. If the process dies in between, they are in both, and a
 // reader shows them once. If they cannot be stored, they stay in the journal.
-func (e *Engine) offload(ctx context.Context) {
+func (e *memory) offload(ctx context.Context) {
 	if t := &e.journal.Timeline; t.Full() && e.store.Offload(ctx, e.plan, *t) == nil {
 		*t = t.Emptied()
 	}

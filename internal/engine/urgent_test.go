@@ -21,7 +21,7 @@ func TestAWaveIsUrgent(t *testing.T) {
 		"between two waves":          {&journal.Journal{}, false},
 		"in a wave":                  {&journal.Journal{TightSince: &tight}, true},
 	} {
-		e := &Engine{journal: c.journal}
+		e := &Engine{memory: memory{journal: c.journal}}
 		if got := clusters.IsUrgent(e.hurry(t.Context())); got != c.want {
 			t.Errorf("%s: %v, expected %v", name, got, c.want)
 		}
