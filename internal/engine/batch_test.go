@@ -82,7 +82,7 @@ func TestABatchEndsWithTheFirstThatIsNotDue(t *testing.T) {
 func TestABatchIsNotWrittenBeforeItsIntent(t *testing.T) {
 	e, did := protecting(t, protects)
 	step, _ := e.plan.Step(stored(t, e).Leg, 2)
-	e.ready = map[int]plans.Observation{step.Seq: plans.Write("Retain", plans.Undo{}, func(context.Context) error {
+	e.batch.ready = map[int]plans.Observation{step.Seq: plans.Write("Retain", plans.Undo{}, func(context.Context) error {
 		t.Error("it was written")
 		return nil
 	})}

@@ -125,9 +125,8 @@ type Engine struct {
 	follow follow
 
 	preparation *preparation
-	// ready are the next writes of the steps of a batch, by Seq, and besides is the progress of a write that was sent
-	// together with another one.
-	ready   map[int]plans.Observation
+	batch       *batch
+	// besides is the progress of a write that was sent together with another one.
 	besides *Progress
 
 	checks  wavecheck.Checks
@@ -180,6 +179,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		}
 	}
 	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
+	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -246,8 +246,8 @@ func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progres
 	if step.Op.Leaves() {
 		e.Gates.Turn()
 	}
-	if p, sent, err := e.next(ctx, step, began); sent || err != nil {
-		return p, err
+	if observed, due := e.batch.take(step, began); due {
+		return e.send(ctx, step, observed)
 	}
 	observed, err := e.see(ctx, step, began)
 	if err != nil {
@@ -318,13 +318,18 @@ func (e *Engine) seeOnce(ctx context.Context, step plans.Step, began bool) (plan
 	if err != nil || observed.Standing != plans.After {
 		return observed, err
 	}
-	observed, err = e.look(ctx, e.moment(e.journal, step, began))
+	observed, err = e.lookAt(ctx, step, began)
 	if err != nil || !unasked(step, began, observed) {
 		return observed, err
 	}
 	if s, err := e.barred(ctx, step, false); err != nil || s.Standing != plans.After {
 		return s, err
 	}
+	return e.lookAt(ctx, step, began)
+}
+
+// lookAt looks at a step as the journal has it.
+func (e *Engine) lookAt(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
 	return e.look(ctx, e.moment(e.journal, step, began))
 }
 
@@ -382,7 +387,7 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 	e.eased = 0
 	eased := step.Op.Tightens() && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	e.foresee(ctx, step)
-	e.ready = e.alike(ctx, step)
+	e.batch.lookAhead(ctx, step)
 	made := e.foretold(step)
 	over := e.journal.Begun <= e.recorded // also where the plan went back to a step that was recorded as finished (S10)
 	if began && !over && e.journal.Recorded(observed.Undo) && !eased {

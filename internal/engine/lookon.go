@@ -57,7 +57,7 @@ func (e *Engine) awaits(ctx context.Context) (plans.Step, plans.Observation, err
 	if !more || e.journal.Wave(step).Away {
 		return step, plans.Observation{}, nil
 	}
-	observed, err := e.look(ctx, e.moment(e.journal, step, began))
+	observed, err := e.lookAt(ctx, step, began)
 	return step, observed, err
 }
 

@@ -110,7 +110,7 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 	observed, err := e.preparation.look(ctx, e.preparing(next))
 	if err == nil && observed.Standing == plans.Conflict {
 		e.Recent.Forget()
-		if _, err := e.look(ctx, e.moment(e.journal, step, began)); err != nil { // a wait depends on its reads too
+		if _, err := e.lookAt(ctx, step, began); err != nil { // a wait depends on its reads too
 			return plans.Observation{}, next, err
 		}
 		observed, err = e.preparation.look(ctx, e.preparing(next))

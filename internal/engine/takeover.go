@@ -75,7 +75,8 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	if e.epoch > 0 {
 		e.void() // another process may have had the plan meanwhile
 	}
-	e.epoch, e.begun, e.passed, e.journal, e.notes, e.ready = j.Epoch, j.Begun, 0, nil, nil, nil
+	e.epoch, e.begun, e.passed, e.journal, e.notes = j.Epoch, j.Begun, 0, nil, nil
+	e.batch.forget()
 	e.preparation.seen, e.lacking = nil, time.Time{}
 	e.flies(j)
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
