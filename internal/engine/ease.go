@@ -99,7 +99,7 @@ func (e *Engine) tightened() (plans.Step, bool) {
 	case !more || j.Epoch != e.epoch:
 		return step, false
 	case step.Op.Tightens():
-		return step, began || step.Seq == e.follow.next || e.turnedTight(step)
+		return step, began || e.skipRelax.follows(step) || e.turnedTight(step)
 	case step.Op.Stays(), step.Op.Leaves() && !began:
 		for !step.Op.Tightens() {
 			step, _ = e.plan.Step(j.Leg, step.Seq-1)

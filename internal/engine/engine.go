@@ -105,8 +105,6 @@ type Process struct {
 	Recent *clusters.Recent
 	// Beside, if set, runs reads that nothing waits for, beside the engine.
 	Beside func(read func())
-	// Apart opens the budgets after every wave, also before one that can go at once.
-	Apart bool
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *wavelimit.Permit
 }
@@ -119,26 +117,22 @@ type Engine struct {
 	on    clusters.Clusters
 	looks map[plans.Op]plans.Look
 	// reads is the cache that the looks read through. It holds what the last look has read.
-	reads  *clusters.ReadCache
-	world  sets.Steps
-	way    *drainWay
-	follow follow
+	reads *clusters.ReadCache
+	world sets.Steps
+	way   *drainWay
 
 	preparation *preparation
 	batch       *batch
+	skipRelax   *skipRelax
 	// besides is the progress of a write that was sent together with another one.
 	besides *Progress
 
 	checks  wavecheck.Checks
 	checked bool // whether checks knows of Checks
-	// finishing reports that this process begins no more waves, and ends when no ordinal is in flight.
-	finishing bool
 	// uneased reports that the last attempt to ease within a pass has left something as it was.
 	uneased bool
 	// eased is the number of the Tighten that this process has eased, and for which it has written nothing since.
 	eased int
-	// flying reports that ordinals may be in flight, as far as the last pass knows.
-	flying bool
 	// roll knows how the ordinals were at the last count.
 	roll muster.Roll
 }
@@ -180,6 +174,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	}
 	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
+	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: e.drains}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -229,7 +224,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 			return p, err
 		}
 	}
-	if p, follows, err := e.mayFollow(ctx, step, more); follows || err != nil {
+	if p, follows, err := e.skipRelax.turn(ctx, step, more); follows || err != nil {
 		return p, err
 	}
 	switch {
@@ -438,7 +433,7 @@ func movedOn(step plans.Step) Progress {
 
 func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.StepContext {
 	m := j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
-	m.Follows, m.Unfit = s.Seq == e.follow.next, e.checks.Unfit(s)
+	m.Follows, m.Unfit = e.skipRelax.follows(s), e.checks.Unfit(s)
 	return m
 }
 

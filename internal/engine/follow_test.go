@@ -28,7 +28,7 @@ func TestAWaveFollowsOnlyWhenItCanGoAtOnce(t *testing.T) {
 		"it has to wait":                 {tighten: plans.Wait(reasons.OrdinalDown, "pod web-1"), want: plans.Relax},
 		"it cannot go":                   {tighten: plans.Stop(reasons.BudgetChanged, "edited"), want: plans.Relax},
 		"a node is drained":              {tighten: plans.Done(), objects: []client.Object{cordoned}, want: plans.Relax},
-		"budgets are to be open between": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) { e.Apart = true }, want: plans.Relax},
+		"budgets are to be open between": {tighten: plans.Done(), before: func(_ *testing.T, e *Engine) { e.Without(SkipRelax) }, want: plans.Relax},
 		"the plan is about to pause": {tighten: plans.Done(), before: func(t *testing.T, e *Engine) {
 			t.Helper()
 			changed(t, e, func(j *journal.Journal) { j.PauseAt = e.plan.End() - 1 })

@@ -34,6 +34,10 @@ type memory struct {
 	telling bool
 	// lacking is when this process last saw that the wave under way was not available yet; zero if it did not.
 	lacking time.Time
+	// finishing reports that this process begins no more waves, and ends when no ordinal is in flight.
+	finishing bool
+	// flying reports that ordinals may be in flight, as far as the last pass knows.
+	flying bool
 	// answered is the error of the last write. It only explains a write without effect; no look uses it.
 	answered error
 }

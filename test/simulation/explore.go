@@ -285,7 +285,8 @@ func (x *exploration) act(s *state, k int, faults func(int) fault) (writes int, 
 		on[side] = c
 	}
 	e := engine.New(s.w.plan, records.NewStore(r.stores[plans.Destination], green, planName), on)
-	e.Gates.Prober, e.Apart = prober{r}, s.w.options.Apart
+	e.Gates.Prober = prober{r}
+	e.Without(s.w.options.Without...)
 	e.Continue(r.epoch)
 	for range 50 {
 		p, err := e.Advance(x.ctx)

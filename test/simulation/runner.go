@@ -114,7 +114,8 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 		on = on.Gone()
 	}
 	e := engine.New(p, home, on)
-	e.Assurance, e.Apart, e.Now = r.word, r.w.options.Apart, r.clock
+	e.Assurance, e.Now = r.word, r.clock
+	e.Without(r.w.options.Without...)
 	if node := r.word.NodeGone; node != "" {
 		r.w.vouched = append(slices.Clone(r.w.vouched), node)
 	}

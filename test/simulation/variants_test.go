@@ -6,12 +6,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // apart returns options with which the budgets are open between any two waves.
 func apart(sc options) options {
-	sc.Apart = true
+	sc.Without = []engine.Acceleration{engine.SkipRelax}
 	return sc
 }
 

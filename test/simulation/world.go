@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -44,12 +45,12 @@ type options struct {
 	Lag        bool // the watches of engines report changes late
 	Dependents bool // the pod template names a ConfigMap, a Secret and a Service
 	Gates      []plans.Gate
-	Left       []string // claim templates whose volumes do not move
-	Newer      bool     // the API servers have fields that this program does not know
-	Shared     bool     // the pod template names a claim that all ordinals mount
-	Spread     bool     // each pod has a node of its own
-	Apart      bool     // the budgets are open between two waves, always
-	Unattached bool     // the driver says that nodes attach no volume, and kubelets report how pods end
+	Left       []string              // claim templates whose volumes do not move
+	Newer      bool                  // the API servers have fields that this program does not know
+	Shared     bool                  // the pod template names a claim that all ordinals mount
+	Spread     bool                  // each pod has a node of its own
+	Without    []engine.Acceleration // what the engines do without
+	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
 func threeOrdinals(mode plans.Mode) options {

@@ -1,0 +1,26 @@
+package engine
+
+// Acceleration is what the engine can do without: a move is slower then, or refuses more evictions, and ends the same way.
+type Acceleration string
+
+const (
+	// Batch looks at the volumes of many ordinals before it writes to the first of them.
+	Batch Acceleration = "batch"
+	// SkipRelax leaves the budgets tight between two waves that follow each other at once.
+	SkipRelax Acceleration = "skip Relax"
+)
+
+// Accelerations lists all of them.
+func Accelerations() []Acceleration { return []Acceleration{Batch, SkipRelax} }
+
+// Without takes accelerations away. It is called before the first Advance.
+func (e *Engine) Without(those ...Acceleration) {
+	for _, a := range those {
+		switch a {
+		case Batch:
+			e.batch = nil
+		case SkipRelax:
+			e.skipRelax = nil
+		}
+	}
+}
