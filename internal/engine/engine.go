@@ -124,8 +124,7 @@ type Engine struct {
 	preparation *preparation
 	batch       *batch
 	skipRelax   *skipRelax
-	// besides is the progress of a write that was sent together with another one.
-	besides *Progress
+	ahead       *readAhead
 
 	checks  wavecheck.Checks
 	checked bool // whether checks knows of Checks
@@ -172,7 +171,9 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 			looks[op] = w.Outside(looks[op])
 		}
 	}
-	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way, preparation: newPreparation(p, on, through)}
+	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way}
+	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.moment}
+	e.ahead = newReadAhead(e.preparation, on)
 	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
 	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: e.drains}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
@@ -204,9 +205,8 @@ func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 }
 
 func (e *Engine) advance(ctx context.Context) (Progress, error) {
-	if p := e.besides; p != nil {
-		e.besides = nil
-		return *p, nil
+	if p, sent := e.ahead.took(); sent {
+		return p, nil
 	}
 	if err := e.recall(ctx); err != nil {
 		return Progress{}, err
@@ -285,7 +285,7 @@ func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observe
 		return p, err
 	}
 	if began {
-		if p, did := e.ahead(ctx, step); did {
+		if p, did := e.ahead.turn(ctx, step); did {
 			return p, nil
 		}
 		if e.journal == nil {
@@ -381,9 +381,9 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
 	e.eased = 0
 	eased := step.Op.Tightens() && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
-	e.foresee(ctx, step)
+	e.ahead.foresee(ctx, step)
 	e.batch.lookAhead(ctx, step)
-	made := e.foretold(step)
+	made := e.ahead.foretold(step)
 	over := e.journal.Begun <= e.recorded // also where the plan went back to a step that was recorded as finished (S10)
 	if began && !over && e.journal.Recorded(observed.Undo) && !eased {
 		if same, err := e.unmoved(ctx); err != nil {
@@ -396,7 +396,7 @@ func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observe
 	}
 	p, err := e.send(ctx, step, observed)
 	if e.answered == nil {
-		e.sendAlso(ctx, step, made)
+		e.ahead.sendAlso(ctx, step, made)
 	}
 	return p, err
 }
@@ -415,9 +415,7 @@ func (e *Engine) announce(ctx context.Context, step plans.Step, observed plans.O
 	if e.Now != nil && (step.Op.Tightens() || step.Op.Leaves()) {
 		e.journal.Tightened(e.Now())
 	}
-	if next, may := e.following(step); may && !step.Op.Leaves() {
-		e.journal.Prepared = &next.Ordinals
-	}
+	e.ahead.announces(step)
 	if step.Op.Tightens() || step.Op.Leaves() { // the wave is still up
 		e.offload(ctx)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -18,11 +19,88 @@ type foreseen struct {
 	parts   []plans.Observation
 }
 
+// readAhead reads what the next wave is looked at for while a wave is handed over, and prepares it while that one comes up.
+// Without one, a wave is prepared when it is about to leave.
+type readAhead struct {
+	*preparation
+
+	on clusters.Clusters
+	// meanwhile looks during a step that waits for something else, and reads through aside, so that what the step waits for
+	// is not forgotten.
+	meanwhile plans.Look
+	aside     *clusters.ReadCache
+	left      int // the Seq of the Reserve whose wave is left to Shrink, or is prepared
+	seen      *foreseen
+	// besides is the progress of a write that was sent together with another one.
+	besides *Progress
+	sending sync.WaitGroup
+	// busy reports that a write is being sent beside the engine, and failed that the last one has failed.
+	busy, failed atomic.Bool
+}
+
+func newReadAhead(of *preparation, on clusters.Clusters) *readAhead {
+	aside := &clusters.ReadCache{}
+	return &readAhead{preparation: of, on: on, meanwhile: storage.Prepare(of.plan, aside.Clients(of.plan, on)), aside: aside}
+}
+
+// send sends a write that nothing waits for beside the engine, which looks at its step meanwhile. It was due when the
+// journal was last known to be unchanged: that it may arrive late is no other case than a process that dies while it
+// sends (S9).
+func (p *readAhead) send(ctx context.Context, write func(context.Context) error) {
+	p.busy.Store(true)
+	p.sending.Add(1)
+	one := func() {
+		defer p.sending.Done()
+		var err error
+		defer func() { p.failed.Store(err != nil); p.busy.Store(false) }()
+		defer plans.RecoverPanic(&err)
+		err = write(ctx)
+	}
+	if p.Beside == nil {
+		one()
+		return
+	}
+	p.Beside(one)
+}
+
+// wait waits for what is being sent.
+func (p *readAhead) wait() {
+	if p != nil {
+		p.sending.Wait()
+	}
+}
+
+// took returns the progress of a write that was sent together with another one, once.
+func (p *readAhead) took() (sent Progress, was bool) {
+	if p == nil || p.besides == nil {
+		return sent, false
+	}
+	sent, p.besides = *p.besides, nil
+	return sent, true
+}
+
+// forget drops what was seen.
+func (p *readAhead) forget() {
+	if p != nil {
+		p.seen = nil
+	}
+}
+
+// announces names the wave that is prepared during a step in the journal, with the intent of that step (S10).
+func (p *readAhead) announces(step plans.Step) {
+	if p == nil {
+		return
+	}
+	if next, may := p.following(step); may && !step.Op.Leaves() {
+		p.journal.Prepared = &next.Ordinals
+	}
+}
+
 // foresee reads what the wave after the one of a step will be looked at for, while that one is handed over. It decides
 // nothing: the looks that follow find the answers among the recent ones, or read anew. Only its first write may be sent
 // together with Grow (foretold).
-func (e *Engine) foresee(ctx context.Context, step plans.Step) {
-	if e.Beside == nil || !step.Op.GivesUp() || len(e.plan.Moved()) == 0 || e.journal == nil || e.journal.Paused {
+func (e *readAhead) foresee(ctx context.Context, step plans.Step) {
+	if e == nil || e.Beside == nil || !step.Op.GivesUp() || len(e.plan.Moved()) == 0 || e.journal == nil || e.journal.Paused {
 		return
 	}
 	for seq := step.Seq + 1; ; seq++ {
@@ -35,11 +113,11 @@ func (e *Engine) foresee(ctx context.Context, step plans.Step) {
 			if e.Now != nil {
 				seen.since = e.Now()
 			}
-			e.preparation.seen = seen
+			e.seen = seen
 			for o := range next.Ordinals.All() { // side by side: a wave of three takes no longer than a wave of one
 				m := plans.StepContext{Step: next, Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: e.journal.Begun}}
 				m.Ordinals = plans.Slice{Start: o, Replicas: 1}
-				e.Beside(func() { seen.look(ctx, e, m) })
+				e.Beside(func() { seen.look(ctx, e.plan, e.on, m) })
 			}
 			return
 		}
@@ -47,15 +125,15 @@ func (e *Engine) foresee(ctx context.Context, step plans.Step) {
 }
 
 // look looks at one ordinal. It does not write.
-func (f *foreseen) look(ctx context.Context, e *Engine, m plans.StepContext) {
+func (f *foreseen) look(ctx context.Context, p *plans.Plan, on clusters.Clusters, m plans.StepContext) {
 	var ignored error
 	defer plans.RecoverPanic(&ignored)
 	aside := &clusters.ReadCache{}
 	aside.Clear()
-	through := aside.Clients(e.plan, e.on)
-	look := storage.Prepare(e.plan, through)
-	if !storage.Prepares(e.plan) {
-		look = storage.Departing(e.plan, through)
+	through := aside.Clients(p, on)
+	look := storage.Prepare(p, through)
+	if !storage.Prepares(p) {
+		look = storage.Departing(p, through)
 	}
 	if observed, err := look(ctx, m); err == nil {
 		f.lock.Lock()
@@ -67,12 +145,15 @@ func (f *foreseen) look(ctx context.Context, e *Engine, m plans.StepContext) {
 // foretold returns the first write that prepares the wave after that of a Grow, if it was foreseen a moment ago. Its
 // looks were made BEFORE the intent of Grow is written, which also names that wave, and finds a journal that no other
 // process has changed (S9, S10).
-func (e *Engine) foretold(grow plans.Step) (made plans.Observation) {
-	f := e.preparation.seen
+func (e *readAhead) foretold(grow plans.Step) (made plans.Observation) {
+	if e == nil {
+		return made
+	}
+	f := e.seen
 	if f == nil || !grow.Op.Enters() {
 		return made
 	}
-	e.preparation.seen = nil
+	e.seen = nil
 	next, may := e.following(grow)
 	if !may || next != f.reserve || e.Now != nil && !clusters.Within(clusters.FreshFor, f.since, e.Now()) {
 		return made
@@ -86,11 +167,41 @@ func (e *Engine) foretold(grow plans.Step) (made plans.Observation) {
 }
 
 // sendAlso sends a write that was foretold, right after the one of Grow.
-func (e *Engine) sendAlso(ctx context.Context, grow plans.Step, made plans.Observation) {
+func (e *readAhead) sendAlso(ctx context.Context, grow plans.Step, made plans.Observation) {
+	if made.Write == nil {
+		return
+	}
 	next, may := e.following(grow)
-	if made.Write == nil || !may || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+	if !may || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
 		return
 	}
 	e.besides = &Progress{Kind: Wrote, Step: next, Reason: made.Reason}
-	e.preparation.send(ctx, e.Beside, made.Write)
+	e.send(ctx, made.Write)
+}
+
+// turn prepares a wave during the wait of a step. It sends at most one write, and reports whether it did. Whatever is
+// in the way is left to Shrink, which reports it. The order must hold: the wave is in the journal, with the intent of
+// Tighten or Grow, BEFORE anything of it is made (S10), and the journal is unchanged after the look (S9).
+func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) {
+	if p == nil {
+		return Progress{}, false
+	}
+	next, may := p.following(step)
+	if p.failed.Swap(false) {
+		p.left = next.Seq
+	}
+	if !may || p.busy.Load() || p.left == next.Seq || p.journal.Prepared == nil || *p.journal.Prepared != next.Ordinals {
+		return Progress{}, false
+	}
+	p.aside.Clear()
+	observed, err := p.meanwhile(ctx, p.of(next))
+	if err != nil || observed.Standing != plans.Before {
+		p.left = next.Seq
+		return Progress{}, false
+	}
+	if same, err := p.unmoved(ctx); err != nil || !same {
+		return Progress{}, false
+	}
+	p.send(ctx, observed.Write)
+	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
 }

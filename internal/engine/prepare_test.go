@@ -24,7 +24,7 @@ func apart(t *testing.T, op plans.Op, step, see func(context.Context, plans.Step
 	e, at := scripted(t, op, step)
 	e.plan.Source.Cluster, e.plan.Destination.Cluster = "uid-0", "uid-1"
 	e.plan.Claims[0].Mode = plans.Reimport
-	e.preparation.look, e.preparation.meanwhile = see, see
+	e.preparation.look, e.ahead.meanwhile = see, see
 	return e, at
 }
 
@@ -70,7 +70,7 @@ func TestWhichWaveIsPrepared(t *testing.T) {
 				e.journal.Leg.Lowest = 2
 				step, _ = e.plan.Step(e.journal.Leg, e.journal.Leg.First)
 			}
-			next, may := e.following(step)
+			next, may := e.preparation.following(step)
 			got := ""
 			if may {
 				got = next.ID()
@@ -92,18 +92,18 @@ func TestWhatIsPreparedIsInTheJournalFirst(t *testing.T) {
 	if err := e.recall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, did := e.ahead(t.Context(), step); did || sent > 0 {
+	if _, did := e.ahead.turn(t.Context(), step); did || sent > 0 {
 		t.Error("a wave is prepared that is not in the journal")
 	}
 	e.journal.Prepared = &plans.Slice{Start: 1, Replicas: 1}
 	if err := e.save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p, did := e.ahead(t.Context(), step)
+	p, did := e.ahead.turn(t.Context(), step)
 	if !did || sent != 1 || p.Step.ID() != "1/Reserve" {
 		t.Errorf("%+v, %t, sent %d times", p, did, sent)
 	}
-	if _, did := e.ahead(t.Context(), step); did {
+	if _, did := e.ahead.turn(t.Context(), step); did {
 		t.Error("it is prepared twice")
 	}
 }
@@ -188,10 +188,10 @@ func TestAPreparationBesideTheEngine(t *testing.T) {
 		if err := e.save(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, did := e.ahead(t.Context(), step); !did || sent != 0 {
+		if _, did := e.ahead.turn(t.Context(), step); !did || sent != 0 {
 			t.Errorf("%s: %t, sent %d times before it is its turn", name, did, sent)
 		}
-		if _, did := e.ahead(t.Context(), step); did {
+		if _, did := e.ahead.turn(t.Context(), step); did {
 			t.Errorf("%s: it is sent twice", name)
 		}
 		later()
@@ -199,7 +199,7 @@ func TestAPreparationBesideTheEngine(t *testing.T) {
 			t.Errorf("%s: sent %d times", name, sent)
 		}
 		sent = 0 // it would be due again
-		if _, did := e.ahead(t.Context(), step); did != (refused == nil) {
+		if _, did := e.ahead.turn(t.Context(), step); did != (refused == nil) {
 			t.Errorf("%s: sent again %t", name, did)
 		}
 	}
@@ -214,13 +214,13 @@ func TestTheNextWaveIsPreparedWithGrow(t *testing.T) {
 		want   string
 	}{
 		"it is":                         {func(*Engine) {}, "1/Reserve"},
-		"it was foreseen some time ago": {func(e *Engine) { e.preparation.seen.since = now.Add(-time.Second) }, ""},
-		"a look has not ended":          {func(e *Engine) { e.preparation.seen.parts = nil }, ""},
-		"nothing has to be made":        {func(e *Engine) { e.preparation.seen.parts = []plans.Observation{plans.Done()} }, ""},
+		"it was foreseen some time ago": {func(e *Engine) { e.ahead.seen.since = now.Add(-time.Second) }, ""},
+		"a look has not ended":          {func(e *Engine) { e.ahead.seen.parts = nil }, ""},
+		"nothing has to be made":        {func(e *Engine) { e.ahead.seen.parts = []plans.Observation{plans.Done()} }, ""},
 		"it is in the way": {func(e *Engine) {
-			e.preparation.seen.parts = append(e.preparation.seen.parts, plans.Stop(reasons.ClaimForeign, ""))
+			e.ahead.seen.parts = append(e.ahead.seen.parts, plans.Stop(reasons.ClaimForeign, ""))
 		}, ""},
-		"another wave was foreseen": {func(e *Engine) { e.preparation.seen.reserve.Seq++ }, ""},
+		"another wave was foreseen": {func(e *Engine) { e.ahead.seen.reserve.Seq++ }, ""},
 		"a pause is asked for":      {func(e *Engine) { changed(t, e, func(j *journal.Journal) { j.PauseAt = 2 }) }, ""},
 	} {
 		sent := 0
@@ -242,7 +242,7 @@ func TestTheNextWaveIsPreparedWithGrow(t *testing.T) {
 		for next.Op != plans.Reserve {
 			next, _ = e.plan.Step(stored(t, e).Leg, next.Seq+1)
 		}
-		e.preparation.seen = &foreseen{reserve: next, since: now, parts: []plans.Observation{part}}
+		e.ahead.seen = &foreseen{reserve: next, since: now, parts: []plans.Observation{part}}
 		c.change(e)
 		if p, err := e.Advance(t.Context()); err != nil || p.Kind != Wrote || p.Step != step {
 			t.Fatalf("%s: %+v, %v", name, p, err)

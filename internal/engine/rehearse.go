@@ -38,10 +38,10 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		}
 		why, err := e.rehearsed(ctx, j, step, w != nil)
 		if err == nil && why.Reason == "" && step.Op.Tightens() {
-			if next, may := e.following(step); may {
+			if next, may := e.preparation.following(step); may {
 				j.Prepared = &next.Ordinals
 				step = next
-				why, err = e.rehearse(ctx, j, step, func(bool) (plans.Observation, error) { return e.preparation.look(ctx, e.preparing(next)) })
+				why, err = e.rehearse(ctx, j, step, func(bool) (plans.Observation, error) { return e.preparation.look(ctx, e.preparation.of(next)) })
 			}
 		}
 		if err != nil {

@@ -63,7 +63,7 @@ func (e *Engine) Run(ctx context.Context, o Options) (Progress, error) {
 	r := run{Engine: e, Options: o, deadline: time.NewTimer(o.StepTimeout), tight: true}
 	defer r.deadline.Stop()
 	defer e.Permit.Release()
-	defer e.preparation.sending.Wait()
+	defer e.ahead.wait()
 	e.Gates.Stop, e.Gates.Finish = o.Stop, o.Finish
 	for {
 		select {

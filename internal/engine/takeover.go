@@ -77,7 +77,8 @@ func (e *Engine) takeOver(ctx context.Context, depart func(*journal.Journal) err
 	}
 	e.epoch, e.begun, e.passed, e.journal, e.notes = j.Epoch, j.Begun, 0, nil, nil
 	e.batch.forget()
-	e.preparation.seen, e.lacking = nil, time.Time{}
+	e.ahead.forget()
+	e.lacking = time.Time{}
 	e.flies(j)
 	stamp := plans.Stamp{Plan: e.plan.ID, Epoch: j.Epoch, Seq: j.Done}
 	exposed, err := e.exposed(ctx, j)

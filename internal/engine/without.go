@@ -6,12 +6,14 @@ type Acceleration string
 const (
 	// Batch looks at the volumes of many ordinals before it writes to the first of them.
 	Batch Acceleration = "batch"
+	// ReadAhead reads and prepares the next wave while one is handed over.
+	ReadAhead Acceleration = "read ahead"
 	// SkipRelax leaves the budgets tight between two waves that follow each other at once.
 	SkipRelax Acceleration = "skip Relax"
 )
 
 // Accelerations lists all of them.
-func Accelerations() []Acceleration { return []Acceleration{Batch, SkipRelax} }
+func Accelerations() []Acceleration { return []Acceleration{Batch, ReadAhead, SkipRelax} }
 
 // Without takes accelerations away. It is called before the first Advance.
 func (e *Engine) Without(those ...Acceleration) {
@@ -19,6 +21,8 @@ func (e *Engine) Without(those ...Acceleration) {
 		switch a {
 		case Batch:
 			e.batch = nil
+		case ReadAhead:
+			e.ahead = nil
 		case SkipRelax:
 			e.skipRelax = nil
 		}
