@@ -167,7 +167,7 @@ func TestAPlanAtRestLetsTheSidesBeDrainedInTurn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			New(e.plan, e.store, clusters.Clusters{plans.Source: rings, plans.Destination: rings}).Attend(ctx, wake, func(err error) { t.Error(err) })
+			New(e.plan, e.store, clusters.Clusters{plans.Source: rings, plans.Destination: rings}).Drains.Attend(ctx, wake, func(err error) { t.Error(err) })
 			close(done)
 		}()
 		for _, want := range []plans.Side{plans.Source, plans.Destination, plans.Source} {
@@ -269,7 +269,7 @@ func TestTheNextOrdinalWaitsForDrainedNodes(t *testing.T) {
 			if _, err := e.way.needs(sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}})(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			why := e.letThrough(relax)
+			why := e.Drains.letThrough(relax)
 			if (why != "") != (c.want != "") || !strings.HasSuffix(why, c.want) {
 				t.Errorf("%q, expected %q", why, c.want)
 			}

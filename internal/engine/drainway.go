@@ -20,7 +20,17 @@ import (
 // time to come up elsewhere.
 const drainIdleTimeout = 30 * time.Second
 
-// drainWay lets evictions through between two waves.
+// Drains lets evictions through between two waves. Without one, a drain succeeds where the budgets are open anyway.
+type Drains struct {
+	*memory
+
+	on       clusters.Clusters
+	way      *drainWay
+	moment   func(j *journal.Journal, step plans.Step, began bool) plans.StepContext
+	takeOver func(context.Context, func(*journal.Journal) error) error
+}
+
+// drainWay decides whose evictions are let through.
 type drainWay struct {
 	// aside is the cache for its reads. It is separate, so that what a step waits for is not forgotten.
 	aside *clusters.ReadCache
@@ -67,7 +77,10 @@ func (y *drainWay) pass() bool {
 //
 // The order must hold: the journal goes back to the Relax of the wave that has arrived FIRST, so that the
 // process that continues finishes what was begun.
-func (e *Engine) MakeWay(ctx context.Context) (string, error) {
+func (e *Drains) MakeWay(ctx context.Context) (string, error) {
+	if e == nil {
+		return "", nil
+	}
 	if err := e.recall(ctx); err != nil {
 		return "", err
 	}
@@ -78,16 +91,8 @@ func (e *Engine) MakeWay(ctx context.Context) (string, error) {
 	return e.handOver(ctx, step)
 }
 
-// arrived returns the Relax of the last wave, and reports whether that wave has
-// arrived and no other has begun.
-func (e *Engine) arrived() (plans.Step, bool) {
-	e.journal.Done = max(e.journal.Done, e.passed)
-	s, ok := e.plan.Step(e.journal.Leg, e.journal.Begun)
-	return s, ok && s.Op.Loosens() && e.journal.Done >= s.Seq-1
-}
-
 // openings looks at the budgets once more, and at what both sides need.
-func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Observation, error) {
+func (e *Drains) openings(ctx context.Context, step plans.Step) (plans.Observation, error) {
 	e.way.aside.Clear()
 	e.way.seen = nil
 	s, err := e.way.look(ctx, e.moment(e.journal, step, true))
@@ -97,7 +102,7 @@ func (e *Engine) openings(ctx context.Context, step plans.Step) (plans.Observati
 	return s, err
 }
 
-func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) {
+func (e *Drains) handOver(ctx context.Context, step plans.Step) (string, error) {
 	s, err := e.openings(ctx, step)
 	if err != nil {
 		return "", err
@@ -127,7 +132,7 @@ func (e *Engine) handOver(ctx context.Context, step plans.Step) (string, error) 
 }
 
 // letThrough names the pods whose evictions are let through, or returns "".
-func (e *Engine) letThrough(step plans.Step) string {
+func (e *Drains) letThrough(step plans.Step) string {
 	seen := e.way.seen
 	const drained = "nodes are being drained: evictions of %s are let through"
 	first := seen.Most(e.way.turn)
@@ -150,7 +155,10 @@ func (e *Engine) letThrough(step plans.Step) string {
 // Tend makes way while no process carries the plan. It takes the plan over only when there is something to
 // write: the last process may still be writing (S9). The reason for which the plan rests stays as it is. Tend
 // returns the same as MakeWay.
-func (e *Engine) Tend(ctx context.Context) (string, error) {
+func (e *Drains) Tend(ctx context.Context) (string, error) {
+	if e == nil {
+		return "", nil
+	}
 	e.journal = nil // users may have recorded their requests
 	if err := e.recall(ctx); err != nil {
 		return "", err
@@ -184,26 +192,16 @@ func (e *Engine) Tend(ctx context.Context) (string, error) {
 	return who, err
 }
 
-// rests returns the step that determines the budgets of a plan which no process carries: the Relax of the
-// wave that has arrived last, or the Tighten of a wave that has not left. It reports whether there is one.
-func (e *Engine) rests() (plans.Step, bool) {
-	if step, ok := e.arrived(); ok {
-		return step, true
-	}
-	step, began, more := e.journal.Next(e.plan)
-	return step, more && began && step.Op.Tightens()
-}
-
 // yield lets drains progress. Inside a step the budgets may allow nothing, and the time between two steps is
 // too short for an eviction to succeed. So while pods of the set are on nodes that are being drained, the
 // next ordinal waits, with nothing in flight. This is best effort: a failed read does not delay the move. A
 // node that is cordoned and not drained delays every ordinal, once for each side that has such nodes.
 func (r *run) yield(ctx context.Context, done plans.Step) {
-	if r.journal == nil {
+	if r.journal == nil || r.Drains == nil {
 		return
 	}
 	next, more := r.plan.Step(r.journal.Leg, done.Seq+1)
-	if !more || !next.Moves() || !r.drains(ctx) {
+	if !more || !next.Moves() || !drained(ctx, clusters.Pair{Plan: r.plan, On: r.on}) {
 		return
 	}
 	r.way.from, r.way.leave = next.From, next.Ordinals
@@ -212,7 +210,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 	defer patience.Stop()
 	last, passed := "", false
 	for {
-		why, err := r.MakeWay(ctx)
+		why, err := r.Drains.MakeWay(ctx)
 		if err != nil || why == "" {
 			return
 		}
@@ -223,7 +221,7 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 			r.report(Progress{Kind: Waiting, Step: done, ID: reasons.DrainFirst, Reason: waits})
 			r.tells(ctx, reasons.DrainFirst, waits)
 		}
-		if !r.waitForChange(ctx, patience.C) {
+		if !r.way.waitForChange(ctx, r.Wake, r.Stop, patience.C) {
 			continue
 		}
 		if passed || r.stopped(ctx) || !r.way.pass() {
@@ -234,14 +232,13 @@ func (r *run) yield(ctx context.Context, done plans.Step) {
 	}
 }
 
-// drains reports whether any node is being drained.
-func (e *Engine) drains(ctx context.Context) bool {
-	w := sets.Steps{Pair: clusters.Pair{Plan: e.plan, On: e.on}}
+// drained reports whether any node is being drained.
+func drained(ctx context.Context, w clusters.Pair) bool {
 	for _, side := range plans.Sides() {
-		if nodes, err := sets.Drained(ctx, w.Pair, side); err == nil && len(nodes) > 0 {
+		if nodes, err := sets.Drained(ctx, w, side); err == nil && len(nodes) > 0 {
 			return true
 		}
-		if e.plan.OneCluster() {
+		if w.Plan.OneCluster() {
 			break
 		}
 	}
@@ -261,21 +258,21 @@ func (r *run) stopped(ctx context.Context) bool {
 
 // waitForChange waits for a change of what was read, and reports whether none came in time or the run was
 // stopped. Nodes of a large cluster change all the time, so it pauses for minRecheck first.
-func (r *run) waitForChange(ctx context.Context, limit <-chan time.Time) bool {
+func (y *drainWay) waitForChange(ctx context.Context, wake *clusters.ChangeSignal, stop <-chan struct{}, limit <-chan time.Time) bool {
 	pause := time.NewTimer(minRecheck)
 	defer pause.Stop()
 	var bell <-chan struct{}
 	for {
 		select {
 		case <-pause.C:
-			bell = r.Wake.C()
+			bell = wake.C()
 		case <-bell:
-			if r.way.aside.Outdated(r.Wake.Take()) {
+			if y.aside.Outdated(wake.Take()) {
 				return false
 			}
 		case <-limit:
 			return true
-		case <-r.Stop:
+		case <-stop:
 			return true
 		case <-ctx.Done():
 			return true
@@ -289,10 +286,10 @@ const minRecheck = 2 * time.Second
 // meanwhile makes way while a wave waits to begin, which may take long. It reports whether the last wave must
 // be looked at once more because of that.
 func (r *run) meanwhile(ctx context.Context) bool {
-	if !r.last.Step.Op.Tightens() {
+	if r.Drains == nil || !r.last.Step.Op.Tightens() {
 		return false
 	}
-	if _, err := r.MakeWay(ctx); err != nil {
+	if _, err := r.Drains.MakeWay(ctx); err != nil {
 		r.Report(r.last, err)
 		return false
 	}
@@ -305,8 +302,7 @@ func (r *run) meanwhile(ctx context.Context) bool {
 
 // Attend tends the plan until ctx ends. If both sides are drained, they take turns.
 // complain receives the errors.
-func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, complain func(error)) {
-	r := run{Engine: e, Options: Options{Wake: wake}}
+func (e *Drains) Attend(ctx context.Context, wake *clusters.ChangeSignal, complain func(error)) {
 	patience := time.NewTimer(drainIdleTimeout)
 	defer patience.Stop()
 	for last := ""; ctx.Err() == nil; {
@@ -318,7 +314,7 @@ func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, compla
 			last = why
 			patience.Reset(drainIdleTimeout)
 		}
-		if r.waitForChange(ctx, patience.C) {
+		if e.way.waitForChange(ctx, wake, nil, patience.C) {
 			e.way.pass()
 			patience.Reset(drainIdleTimeout)
 		}
@@ -326,7 +322,7 @@ func (e *Engine) Attend(ctx context.Context, wake *clusters.ChangeSignal, compla
 }
 
 // tended calls Tend and returns a panic of it as an error.
-func (e *Engine) tended(ctx context.Context) (why string, err error) {
+func (e *Drains) tended(ctx context.Context) (why string, err error) {
 	defer plans.RecoverPanic(&err)
 	return e.Tend(ctx)
 }
@@ -340,7 +336,7 @@ func OneSideOpen(p *plans.Plan, j *journal.Journal) bool {
 }
 
 // drainable describes which nodes can be drained while the plan rests, and how to allow the others.
-func (e *Engine) drainable(ctx context.Context, j *journal.Journal, holder string, command func(verb string) string) string {
+func (e *Drains) drainable(ctx context.Context, j *journal.Journal, holder string, command func(verb string) string) string {
 	if state := records.State(e.plan, j, holder); state == plans.StateMoving || state == plans.StateAborting || !OneSideOpen(e.plan, j) {
 		return ""
 	}

@@ -120,6 +120,8 @@ type Engine struct {
 	reads *clusters.ReadCache
 	world sets.Steps
 	way   *drainWay
+	// Drains lets evictions through between two waves; nil if it does not.
+	Drains *Drains
 
 	preparation *preparation
 	batch       *batch
@@ -175,7 +177,8 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.moment}
 	e.ahead = newReadAhead(e.preparation, on)
 	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
-	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: e.drains}
+	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
+	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.moment, takeOver: e.takeOver}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)

@@ -132,7 +132,7 @@ func (r *run) goesOn(ctx context.Context, step plans.Step) (Progress, error) {
 
 // tends lets drains of either side through, as at rest (L5). It returns when to look again while it does.
 func (r *run) tends(ctx context.Context) (again time.Duration, err error) {
-	who, err := r.Tend(ctx)
+	who, err := r.Drains.Tend(ctx)
 	if err != nil || who == "" || r.Now == nil {
 		return 0, err
 	}

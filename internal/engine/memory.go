@@ -178,3 +178,21 @@ func (e *memory) hurry(ctx context.Context) context.Context {
 	}
 	return ctx
 }
+
+// arrived returns the Relax of the last wave, and reports whether that wave has
+// arrived and no other has begun.
+func (e *memory) arrived() (plans.Step, bool) {
+	e.journal.Done = max(e.journal.Done, e.passed)
+	s, ok := e.plan.Step(e.journal.Leg, e.journal.Begun)
+	return s, ok && s.Op.Loosens() && e.journal.Done >= s.Seq-1
+}
+
+// rests returns the step that determines the budgets of a plan which no process carries: the Relax of the
+// wave that has arrived last, or the Tighten of a wave that has not left. It reports whether there is one.
+func (e *memory) rests() (plans.Step, bool) {
+	if step, ok := e.arrived(); ok {
+		return step, true
+	}
+	step, began, more := e.journal.Next(e.plan)
+	return step, more && began && step.Op.Tightens()
+}

@@ -153,7 +153,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	v.Forecast = j.Downtime.Forecast(wavesLeft(p, j.Leg, j.Done))
 	v.describe(p, j, asked(ctx, store, p, j), command)
 	if len(lost) == 0 {
-		v.Drains = e.drainable(ctx, j, cmp.Or(v.Holder, v.Keeper), command)
+		v.Drains = e.Drains.drainable(ctx, j, cmp.Or(v.Holder, v.Keeper), command)
 	}
 	if more && v.State != plans.StatePaused {
 		v.Step = e.StepOf(step)

@@ -6,6 +6,8 @@ type Acceleration string
 const (
 	// Batch looks at the volumes of many ordinals before it writes to the first of them.
 	Batch Acceleration = "batch"
+	// LetDrainsThrough lets a wave wait for the drain of a node.
+	LetDrainsThrough Acceleration = "let drains through"
 	// ReadAhead reads and prepares the next wave while one is handed over.
 	ReadAhead Acceleration = "read ahead"
 	// SkipRelax leaves the budgets tight between two waves that follow each other at once.
@@ -13,7 +15,9 @@ const (
 )
 
 // Accelerations lists all of them.
-func Accelerations() []Acceleration { return []Acceleration{Batch, ReadAhead, SkipRelax} }
+func Accelerations() []Acceleration {
+	return []Acceleration{Batch, LetDrainsThrough, ReadAhead, SkipRelax}
+}
 
 // Without takes accelerations away. It is called before the first Advance.
 func (e *Engine) Without(those ...Acceleration) {
@@ -21,6 +25,8 @@ func (e *Engine) Without(those ...Acceleration) {
 		switch a {
 		case Batch:
 			e.batch = nil
+		case LetDrainsThrough:
+			e.Drains = nil
 		case ReadAhead:
 			e.ahead = nil
 		case SkipRelax:

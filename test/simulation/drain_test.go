@@ -148,7 +148,7 @@ func (w *world) tend(t *testing.T, r *process) {
 	for range 60 {
 		r.tell()
 		r.takingOver = true // a takeover may be part of Tend
-		_, err := e.Tend(t.Context())
+		_, err := e.Drains.Tend(t.Context())
 		r.takingOver = false
 		if r.dead {
 			return

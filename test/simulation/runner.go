@@ -546,7 +546,7 @@ func (r *process) makeWay(ctx context.Context, e *engine.Engine, p engine.Progre
 	}
 	for range 20 {
 		before := r.w.version()
-		now, err := e.MakeWay(ctx)
+		now, err := e.Drains.MakeWay(ctx)
 		if err != nil || now == "" {
 			return
 		}

@@ -290,7 +290,7 @@ func (c Runner) Keep(ctx context.Context, ended bool) error {
 	if !ended && c.Plan.MaxUnavailable == 1 {
 		wake := clusters.NewChangeSignal()
 		wake.WatchDrains(background, c.Plan, c.Watches)
-		tending.Go(func() { engine.New(c.Plan, c.Store, c.On).Attend(background, wake, c.Complain) })
+		tending.Go(func() { engine.New(c.Plan, c.Store, c.On).Drains.Attend(background, wake, c.Complain) })
 	}
 	select {
 	case <-c.Stop:
