@@ -33,20 +33,6 @@ func (e *Engine) ease(ctx context.Context) (waits plans.Observation, err error) 
 	return e.open(ctx, step)
 }
 
-// easing eases where a wave that has not left waits for what ends only then, such as a rolling update that began just
-// before its set was pinned. It returns the progress of that, and whether there is any.
-func (e *Engine) easing(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
-	if _, tight := e.tightened(); !observed.Eases || !tight || e.eased == step.Seq {
-		return Progress{}, false, nil // or it is eased, and still waits
-	}
-	waits, err := e.ease(ctx)
-	again := observed.Again // what keeps it from being eased may last, and each attempt writes the journal
-	if e.uneased = err != nil || waits.Reason != "" || e.journal == nil; !e.uneased {
-		e.eased, again = step.Seq, time.Millisecond
-	}
-	return Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: again}, true, err
-}
-
 // open opens the budgets for the wave of a Tighten, and returns what it still waits for; without a Reason it waits for
 // nothing. The order must hold:
 // the journal goes back to before Tighten FIRST, so that no process scales an ordinal down under open budgets
@@ -107,4 +93,46 @@ func (e *Engine) tightened() (plans.Step, bool) {
 		return step, true
 	}
 	return step, false
+}
+
+// openBudgets opens the budgets while a wave that has not left waits. Without one, they stay tight until the wave has
+// arrived, or until the plan is paused or blocked, or the run ends.
+type openBudgets struct {
+	*memory
+
+	tightened func() (plans.Step, bool)
+	open      func(context.Context) (waits plans.Observation, err error)
+	done      int  // the Seq of the Tighten that this process has eased, and for which it has written nothing since
+	left      bool // that the last attempt within a pass has left something as it was
+}
+
+// turn eases where a wave that has not left waits for what ends only then, such as a rolling update that began just
+// before its set was pinned. It returns the progress of that, and whether there is any.
+func (e *openBudgets) turn(ctx context.Context, step plans.Step, observed plans.Observation) (Progress, bool, error) {
+	if e == nil {
+		return Progress{}, false, nil
+	}
+	if _, tight := e.tightened(); !observed.Eases || !tight || e.done == step.Seq {
+		return Progress{}, false, nil // or it is eased, and still waits
+	}
+	waits, err := e.open(ctx)
+	again := observed.Again // what keeps it from being eased may last, and each attempt writes the journal
+	if e.left = err != nil || waits.Reason != "" || e.journal == nil; !e.left {
+		e.done, again = step.Seq, time.Millisecond
+	}
+	return Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: again}, true, err
+}
+
+// wrote takes notice of a write of a step.
+func (e *openBudgets) wrote() {
+	if e != nil {
+		e.done = 0
+	}
+}
+
+// settled takes notice that nothing is left as it was.
+func (e *openBudgets) settled() {
+	if e != nil {
+		e.left = false
+	}
 }

@@ -127,13 +127,10 @@ type Engine struct {
 	batch       *batch
 	skipRelax   *skipRelax
 	ahead       *readAhead
+	openBudgets *openBudgets
 
 	checks  wavecheck.Checks
 	checked bool // whether checks knows of Checks
-	// uneased reports that the last attempt to ease within a pass has left something as it was.
-	uneased bool
-	// eased is the number of the Tighten that this process has eased, and for which it has written nothing since.
-	eased int
 	// roll knows how the ordinals were at the last count.
 	roll muster.Roll
 }
@@ -176,6 +173,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way}
 	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.moment}
 	e.ahead = newReadAhead(e.preparation, on)
+	e.openBudgets = &openBudgets{memory: &e.memory, tightened: e.tightened, open: e.ease}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
 	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
 	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.moment, takeOver: e.takeOver}
@@ -284,7 +282,7 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 
 // await returns the wait of a step. Meanwhile it may prepare a wave.
 func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
-	if p, eased, err := e.easing(ctx, step, observed); eased || err != nil {
+	if p, eased, err := e.openBudgets.turn(ctx, step, observed); eased || err != nil {
 		return p, err
 	}
 	if began {
@@ -382,7 +380,7 @@ func (e *Engine) pass(step plans.Step, observed plans.Observation) (took *Took) 
 // journal must be as it was read, also AFTER the look: a later process may already have removed its stamps,
 // and the look would then show no trace of that process (S9). A Save detects this by the journal's version.
 func (e *Engine) write(ctx context.Context, began bool, step plans.Step, observed plans.Observation) (Progress, error) {
-	e.eased = 0
+	e.openBudgets.wrote()
 	eased := step.Op.Tightens() && (e.journal.Resting || e.Now != nil && e.journal.TightSince == nil)
 	e.ahead.foresee(ctx, step)
 	e.batch.lookAhead(ctx, step)

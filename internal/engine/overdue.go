@@ -147,7 +147,8 @@ func (r *run) eases(ctx context.Context) bool {
 		r.Report(r.last, err)
 	}
 	if r.tight = err != nil || waits.Reason != ""; !r.tight {
-		r.tightens, r.uneased = false, false
+		r.tightens = false
+		r.openBudgets.settled()
 		r.sent = sent{} // that the budgets are tightened again does not mean that it had no effect
 	}
 	return !r.tight

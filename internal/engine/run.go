@@ -127,7 +127,8 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 		}
 	case Wrote, "": // "" if the journal could not be written
 		if p.Step.Op.Tightens() {
-			r.tight, r.uneased, r.tightens = false, false, true // the budgets are tight on purpose
+			r.tight, r.tightens = false, true // the budgets are tight on purpose
+			r.openBudgets.settled()
 		}
 		return r.wrote(ctx, p)
 	default:
@@ -247,7 +248,10 @@ func (r *run) limit(at time.Duration) time.Duration {
 // each write of Tighten comes soon; whatever else has come up in the middle of it may last.
 func (r *run) loosens() bool {
 	op := r.last.Step.Op
-	return op.Leaves() || op.Tightens() && (r.tight || r.uneased || r.tightens && !settles(r.last))
+	if r.openBudgets == nil {
+		return false
+	}
+	return op.Leaves() || op.Tightens() && (r.tight || r.openBudgets.left || r.tightens && !settles(r.last))
 }
 
 // hears takes the pending changes and returns their urgency.

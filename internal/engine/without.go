@@ -8,6 +8,8 @@ const (
 	Batch Acceleration = "batch"
 	// LetDrainsThrough lets a wave wait for the drain of a node.
 	LetDrainsThrough Acceleration = "let drains through"
+	// OpenBudgets opens the budgets while a wave that has not left waits.
+	OpenBudgets Acceleration = "open budgets"
 	// ReadAhead reads and prepares the next wave while one is handed over.
 	ReadAhead Acceleration = "read ahead"
 	// SkipRelax leaves the budgets tight between two waves that follow each other at once.
@@ -16,7 +18,7 @@ const (
 
 // Accelerations lists all of them.
 func Accelerations() []Acceleration {
-	return []Acceleration{Batch, LetDrainsThrough, ReadAhead, SkipRelax}
+	return []Acceleration{Batch, LetDrainsThrough, OpenBudgets, ReadAhead, SkipRelax}
 }
 
 // Without takes accelerations away. It is called before the first Advance.
@@ -27,6 +29,8 @@ func (e *Engine) Without(those ...Acceleration) {
 			e.batch = nil
 		case LetDrainsThrough:
 			e.Drains = nil
+		case OpenBudgets:
+			e.openBudgets = nil
 		case ReadAhead:
 			e.ahead = nil
 		case SkipRelax:
