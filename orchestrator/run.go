@@ -328,7 +328,7 @@ func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runne
 	h := r.orchestrator
 	c := runner.Runner{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
-		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, StepTimeout: h.StepTimeout, Renewed: true, Orchestrated: true, Still: r.still,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, Pace: runner.Pace{StepTimeout: h.StepTimeout}, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *engine.Engine, p engine.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 func (a *app) applyCommand() *cobra.Command {
-	var timeout time.Duration
+	var speed pace
 	var far routeFlags
 	var home reach.HomeFlags
 	var file string
@@ -66,15 +66,19 @@ that namespace.`,
 			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
-			far.detach = home.Detach
+			if far.detach = home.Detach; far.detach {
+				if err := speed.fits(&journal.Journal{Detached: true}); err != nil {
+					return err
+				}
+			}
 			t, fresh, err := a.loadFile(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
 			}
-			return a.apply(cmd.Context(), t, fresh, &far, timeout)
+			return a.apply(cmd.Context(), t, fresh, &far, speed)
 		},
 	}
-	a.carryFlags(cmd, &timeout)
+	a.carryFlags(cmd, &speed)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "a Migration or a plan (- is standard input)")
 	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
@@ -84,10 +88,25 @@ that namespace.`,
 	return cmd
 }
 
-func (a *app) carryFlags(cmd *cobra.Command, timeout *time.Duration) {
+// pace is how a command carries a plan out.
+type pace struct {
+	timeout time.Duration // of a step
+	careful bool
+}
+
+func (a *app) carryFlags(cmd *cobra.Command, speed *pace) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	live.EventsFlag(cmd, &a.events)
-	program.Duration(cmd.Flags(), timeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
+	program.Duration(cmd.Flags(), &speed.timeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
+	cmd.Flags().BoolVar(&speed.careful, "careful", false, "carry the plan out step by step, without anything that only saves time or lets evictions through sooner; budgets stay tight while an ordinal waits to leave")
+}
+
+// fits returns an error if the plan is not carried out by this command as it is asked to.
+func (p pace) fits(j *journal.Journal) error {
+	if p.careful && j.Detached {
+		return errors.New("--careful is for a plan that this command carries out itself, and an orchestrator carries this one out: leave --careful out")
+	}
+	return nil
 }
 
 // isName reports whether an argument is the name of a plan and not a file.
@@ -149,9 +168,12 @@ func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) 
 
 // apply carries out a Move. Before the first write it runs the checks and asks for confirmation. A plan that
 // is already under way is not checked here.
-func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *routeFlags, timeout time.Duration) error {
+func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *routeFlags, speed pace) error {
 	j, err := t.ToBegin(ctx, fresh)
 	if err != nil {
+		return err
+	}
+	if err := speed.fits(j); err != nil {
 		return err
 	}
 	switch {
@@ -163,7 +185,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 		fmt.Fprintf(a.Out, "plan %s: %s; nothing to do\n", t.Plan.Name, j.Outcome)
 		return nil
 	case j.Leg.Direction != plans.Move:
-		return a.again(ctx, t, j, far, timeout)
+		return a.again(ctx, t, j, far, speed)
 	case j.Paused:
 		return fmt.Errorf("plan %s is paused: continue it with %s", t.Plan.Name, t.Command("resume"))
 	case j.Begun > 0:
@@ -171,7 +193,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 		if err != nil {
 			return err
 		}
-		return a.proceed(ctx, t, j, w, timeout)
+		return a.proceed(ctx, t, j, w, speed)
 	}
 	if err := a.observed(ctx, t, far); err != nil {
 		return err
@@ -180,7 +202,7 @@ func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *route
 	if err != nil {
 		return err
 	}
-	return a.carry(ctx, t, j, turn{direction: plans.Move, limits: route}, timeout)
+	return a.carry(ctx, t, j, turn{direction: plans.Move, limits: route}, speed)
 }
 
 var errNoTerminal = errors.New("this has to be confirmed, and standard input is not a terminal: look at what it will do, then give --yes")
@@ -215,11 +237,11 @@ func (a *app) confirm(question string) error {
 }
 
 // process returns the runner with which this process carries out the plan.
-func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) runner.Runner {
+func (a *app) process(t *reach.Target, speed pace, show *live.Show) runner.Runner {
 	a.signals.Carries()
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
-		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Finish: a.signals.Finish(), Stop: a.signals.Stop(), StepTimeout: timeout,
+		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Finish: a.signals.Finish(), Stop: a.signals.Stop(), Pace: runner.Pace{StepTimeout: speed.timeout, Careful: speed.careful},
 		Checks: a.answers,
 		Report: show.Progress, Complain: show.Complain,
 	}
@@ -227,7 +249,7 @@ func (a *app) process(t *reach.Target, timeout time.Duration, show *live.Show) r
 
 // carry runs the plan in the given direction until it is finished, paused, held or stopped. For a detached
 // plan it declares to the orchestrator the direction and how far to go.
-func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, timeout time.Duration) error {
+func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
 	direction := w.direction
 	if j.Detached {
 		if err := a.ask(ctx, t, direction, w.limits); err != nil || direction == plans.Move {
@@ -248,7 +270,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 	a.watch.Store(watch)
 	a.signals.CarriesWaves(watch.Says)
 	drawn := a.source(t).Beside(ctx, show)
-	runs := a.process(t, timeout, show)
+	runs := a.process(t, speed, show)
 	runs.Before, runs.Report = w.set, func(e *engine.Engine, p engine.Progress, err error) {
 		if err == nil {
 			watch.Learn(p)

@@ -300,3 +300,15 @@ func TestKeptNamesAreRemovedWithoutTheSource(t *testing.T) {
 		}
 	}
 }
+
+// How carefully a plan is carried out is decided by the process that does: nothing is stored or asked for.
+func TestAnOrchestratorIsNotAskedToBeCareful(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	p := keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 })
+	for _, line := range [][]string{{"apply", inFile(t, p), "--detach"}, {"apply", "web", "-n", "stsmigrate"}, {"resume", "web", "-n", "stsmigrate"}, {"abort", "web", "-n", "stsmigrate"}} {
+		got := command(t, append(line, "--careful", "--yes", "--kubeconfig", config)...)
+		if got.code != exitError || !strings.Contains(got.errOut, "--careful is for a plan that this command carries out itself") {
+			t.Errorf("%q: %+v", line, got)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func (a *app) removeNames(ctx context.Context, t *reach.Target) error {
 	if j.Detached {
 		return a.askToRemoveNames(ctx, t)
 	}
-	return a.process(t, 0, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
+	return a.process(t, pace{}, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).RemoveNames(ctx, plans.Command{RemoveNames: true}, func(what string) { fmt.Fprintln(a.Out, what) })
 }
 
 // askToRemoveNames declares the request: the orchestrator owns the journal and the Lease under which names
@@ -130,5 +130,5 @@ func (a *app) keepNames(ctx context.Context, t *reach.Target) error {
 		fmt.Fprint(a.Out, "Nodes of either side can be drained until Ctrl-C: the one pod that may be unavailable is one of the side that is drained.\n")
 	}
 	// A process that carries out the plan keeps the names too, and removes them at its end.
-	return a.process(t, 0, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).Keep(ctx, j.Ended())
+	return a.process(t, pace{}, &live.Show{Plan: t.Plan, Out: a.Out, Now: a.now}).Keep(ctx, j.Ended())
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
@@ -10,7 +8,7 @@ import (
 )
 
 func (a *app) resumeCommand() *cobra.Command {
-	var timeout time.Duration
+	var speed pace
 	var far routeFlags
 	cmd := &cobra.Command{
 		Use: "resume PLAN", Short: "Continue a plan that was stopped, paused, blocked or split, in its direction", Args: program.OneArgument,
@@ -27,16 +25,16 @@ func (a *app) resumeCommand() *cobra.Command {
 				if err := t.Connected(); err != nil {
 					return err
 				}
-				return a.apply(cmd.Context(), t, false, &far, timeout) // nothing to do, or every check first
+				return a.apply(cmd.Context(), t, false, &far, speed) // nothing to do, or every check first
 			}
 			w, err := far.further(t, j)
 			if err != nil {
 				return err
 			}
-			return a.proceed(cmd.Context(), t, j, w, timeout)
+			return a.proceed(cmd.Context(), t, j, w, speed)
 		},
 	}
-	a.carryFlags(cmd, &timeout)
+	a.carryFlags(cmd, &speed)
 	a.dryRunFlag(cmd, "none", "client", "server")
 	a.wordFlags(cmd)
 	a.leaveFlags(cmd)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +38,7 @@ type turn struct {
 // turnCommand returns a command that gives a stored plan another direction. before, if not nil, returns what the
 // journal has to say before that, or why the request has no meaning.
 func (a *app) turnCommand(name string, direction plans.Direction, short, question string, before func(*reach.Target, *journal.Journal) (set func(*journal.Journal) error, err error)) *cobra.Command {
-	var timeout time.Duration
+	var speed pace
 	cmd := &cobra.Command{
 		Use: name + " PLAN", Short: short, Args: program.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,17 +60,20 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 					return err
 				}
 			}
-			return a.proceed(cmd.Context(), t, j, w, timeout)
+			return a.proceed(cmd.Context(), t, j, w, speed)
 		},
 	}
-	a.carryFlags(cmd, &timeout)
+	a.carryFlags(cmd, &speed)
 	a.dryRunFlag(cmd, "none", "client", "server")
 	return cmd
 }
 
 // proceed asks for confirmation and carries the plan out as it is wanted now. What has no meaning is refused before
 // the user is asked. A dry run lists what follows, and ends there or with the answers of the API servers.
-func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, timeout time.Duration) error {
+func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
+	if err := speed.fits(j); err != nil {
+		return err
+	}
 	trial := *j
 	if w.set != nil {
 		if err := w.set(&trial); err != nil {
@@ -94,7 +96,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 	if err := a.confirm(w.question); err != nil {
 		return err
 	}
-	return a.carry(ctx, t, &trial, w, timeout)
+	return a.carry(ctx, t, &trial, w, speed)
 }
 
 // wanted is the request of this process.
@@ -107,7 +109,7 @@ func (a *app) wanted(ctx context.Context, t *reach.Target, w turn) plans.Command
 }
 
 // again turns a plan that is being aborted or finalized to the destination again.
-func (a *app) again(ctx context.Context, t *reach.Target, j *journal.Journal, far *routeFlags, timeout time.Duration) error {
+func (a *app) again(ctx context.Context, t *reach.Target, j *journal.Journal, far *routeFlags, speed pace) error {
 	if err := a.reaches(t, j, !j.Detached); err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (a *app) again(ctx context.Context, t *reach.Target, j *journal.Journal, fa
 	case route.Until != nil:
 		question = fmt.Sprintf("Plan %s is being aborted. Turn it, and move the ordinals from %d upwards to %s again?", t.Plan.Name, *route.Until, t.Plan.Destination)
 	}
-	return a.proceed(ctx, t, j, turn{direction: plans.Move, turns: true, limits: route, question: question}, timeout)
+	return a.proceed(ctx, t, j, turn{direction: plans.Move, turns: true, limits: route, question: question}, speed)
 }
 
 // tried sends what proceed writes as dry runs: to the home alone for an orchestrator, which sends the rest, and

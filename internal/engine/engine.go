@@ -101,6 +101,8 @@ type Process struct {
 	Assurance plans.Assurance
 	// Checks, if set, is what the checks before the first write have answered, for the timeline.
 	Checks *journal.Checked
+	// Careful reports that the plan is carried out without any acceleration, for the timeline.
+	Careful bool
 	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
 	Recent *clusters.Recent
 	// Beside, if set, runs reads that nothing waits for, beside the engine.
@@ -193,8 +195,8 @@ func (e *Engine) quiet() {
 // Plan returns the plan.
 func (e *Engine) Plan() *plans.Plan { return e.plan }
 
-// Advance makes one pass: it looks at the first step that is not known to be finished and sends at most
-// one write. The intent and the old values of a write are in the journal BEFORE the write is sent (S10),
+// Advance makes one pass: it looks at the first step that is not known to be finished and sends the writes of
+// one look (of a wave, one for each of its volumes), and at most one that prepares the next wave. The intent and the old values of a write are in the journal BEFORE the write is sent (S10),
 // and the answer to a write never decides its outcome. An error means that a read or a write failed; the
 // caller tries again later.
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {

@@ -53,8 +53,12 @@ func (e *memory) requested(j *journal.Journal, w plans.Command) {
 	if by == "" && w.Observed != nil {
 		by = plans.DeclarationKind + " " + e.plan.Name
 	}
+	what := words(w)
+	if e.Careful {
+		what += "; careful"
+	}
 	if by != "" {
-		j.Timeline.Record(e.Now(), journal.Event{Kind: journal.Requested, By: by, What: words(w)})
+		j.Timeline.Record(e.Now(), journal.Event{Kind: journal.Requested, By: by, What: what})
 	}
 }
 

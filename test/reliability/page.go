@@ -231,6 +231,10 @@ func (p *paper) matrix(all results) {
 
 func (p *paper) explored(all results) {
 	p.say("\n## Every order of events in small worlds\n")
+	p.say("The engine that is explored has no memory: a new one makes every act, and knows what the journal says. A wave")
+	p.say("that is prepared ahead, or follows at once, is in these states as a process sees it that remembers nothing of it.")
+	p.say("Batches, what is read ahead, drains, and budgets that a run opens while a wave waits are not in them.")
+	p.say("The schedules below keep their engines, and a move is played to the same end without any of these.\n")
 	p.table("world", "states", "all of them", "broken")
 	for _, l := range all.of(states) {
 		if l.World == "" {

@@ -63,7 +63,7 @@ func (m *machine) process(ctx context.Context, n int, direction plans.Direction)
 	}
 	c := runner.Runner{
 		Plan: m.world.plan, Store: records.NewStore(on[plans.Destination], green, planName), On: on,
-		Holder: fmt.Sprintf("%s/%d", m.name, n), Now: m.now, StepTimeout: time.Hour,
+		Holder: fmt.Sprintf("%s/%d", m.name, n), Now: m.now, Pace: runner.Pace{StepTimeout: time.Hour},
 		// A machine knows of its own processes which of them live: this one alone.
 		Dead:     func(holder string) bool { return strings.HasPrefix(holder, m.name+"/") },
 		Report:   func(_ *engine.Engine, p engine.Progress, _ error) { m.heard(p) },

@@ -60,8 +60,7 @@ type Runner struct {
 	Asked <-chan struct{}
 	// Waves limits how many waves begin at once; nil for no limit.
 	Waves *wavelimit.Limiter
-	// StepTimeout is that of engine.Options.
-	StepTimeout time.Duration
+	Pace
 	// Renewed reports that credentials are renewed during the run: an API server that does not know them is
 	// then no reason to block the plan.
 	Renewed bool
@@ -69,6 +68,14 @@ type Runner struct {
 	// Complain receives the errors of what runs in the background.
 	Report   func(*engine.Engine, engine.Progress, error)
 	Complain func(error)
+}
+
+// Pace is how a plan is carried out.
+type Pace struct {
+	// StepTimeout is that of engine.Options.
+	StepTimeout time.Duration
+	// Careful reports that the plan is carried out without any acceleration.
+	Careful bool
 }
 
 // Run executes the plan until it is finished, paused, blocked or stopped. It holds the Lease meanwhile, and
@@ -147,6 +154,9 @@ func (c Runner) engine() *engine.Engine {
 	}
 	ask(e, &waves)
 	e.Voided = waves.Void
+	if e.Careful = c.Careful; c.Careful {
+		e.Without(engine.Accelerations()...)
+	}
 	e.Gates.Prober = gates.Through(c.Configs, c.Now)
 	return e
 }

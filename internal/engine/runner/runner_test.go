@@ -198,7 +198,7 @@ func TestARunEndsWithItsLease(t *testing.T) {
 				go func() {
 					p, _, err := Runner{
 						Plan: p, Store: store, On: clusters.Clusters{plans.Source: silent, plans.Destination: silent}, Holder: "me", Dead: func(string) bool { return false }, Now: clock, Stop: make(chan struct{}),
-						StepTimeout: time.Hour, Complain: func(error) {}, Report: func(*engine.Engine, engine.Progress, error) {},
+						Pace: Pace{StepTimeout: time.Hour}, Complain: func(error) {}, Report: func(*engine.Engine, engine.Progress, error) {},
 					}.Run(ctx, plans.Command{Direction: plans.Move})
 					over <- end{p, err}
 				}()
