@@ -99,25 +99,25 @@ func (p *readAhead) announces(step plans.Step) {
 // foresee reads what the wave after the one of a step will be looked at for, while that one is handed over. It decides
 // nothing: the looks that follow find the answers among the recent ones, or read anew. Only its first write may be sent
 // together with Grow (foretold).
-func (e *readAhead) foresee(ctx context.Context, step plans.Step) {
-	if e == nil || e.Beside == nil || !step.Op.GivesUp() || len(e.plan.Moved()) == 0 || e.journal == nil || e.journal.Paused {
+func (p *readAhead) foresee(ctx context.Context, step plans.Step) {
+	if p == nil || p.Beside == nil || !step.Op.GivesUp() || len(p.plan.Moved()) == 0 || p.journal == nil || p.journal.Paused {
 		return
 	}
 	for seq := step.Seq + 1; ; seq++ {
-		next, more := e.plan.Step(e.journal.Leg, seq)
+		next, more := p.plan.Step(p.journal.Leg, seq)
 		switch {
 		case !more || next.Op.Closes():
 			return
 		case next.Op.TakesOver() && next.Ordinals != step.Ordinals:
 			seen := &foreseen{reserve: next}
-			if e.Now != nil {
-				seen.since = e.Now()
+			if p.Now != nil {
+				seen.since = p.Now()
 			}
-			e.seen = seen
+			p.seen = seen
 			for o := range next.Ordinals.All() { // side by side: a wave of three takes no longer than a wave of one
-				m := plans.StepContext{Step: next, Stamp: plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: e.journal.Begun}}
+				m := plans.StepContext{Step: next, Stamp: plans.Stamp{Plan: p.plan.ID, Epoch: p.epoch, Seq: p.journal.Begun}}
 				m.Ordinals = plans.Slice{Start: o, Replicas: 1}
-				e.Beside(func() { seen.look(ctx, e.plan, e.on, m) })
+				p.Beside(func() { seen.look(ctx, p.plan, p.on, m) })
 			}
 			return
 		}
@@ -145,17 +145,17 @@ func (f *foreseen) look(ctx context.Context, p *plans.Plan, on clusters.Clusters
 // foretold returns the first write that prepares the wave after that of a Grow, if it was foreseen a moment ago. Its
 // looks were made BEFORE the intent of Grow is written, which also names that wave, and finds a journal that no other
 // process has changed (S9, S10).
-func (e *readAhead) foretold(grow plans.Step) (made plans.Observation) {
-	if e == nil {
+func (p *readAhead) foretold(grow plans.Step) (made plans.Observation) {
+	if p == nil {
 		return made
 	}
-	f := e.seen
+	f := p.seen
 	if f == nil || !grow.Op.Enters() {
 		return made
 	}
-	e.seen = nil
-	next, may := e.following(grow)
-	if !may || next != f.reserve || e.Now != nil && !clusters.Within(clusters.FreshFor, f.since, e.Now()) {
+	p.seen = nil
+	next, may := p.following(grow)
+	if !may || next != f.reserve || p.Now != nil && !clusters.Within(clusters.FreshFor, f.since, p.Now()) {
 		return made
 	}
 	f.lock.Lock()
@@ -167,16 +167,16 @@ func (e *readAhead) foretold(grow plans.Step) (made plans.Observation) {
 }
 
 // sendAlso sends a write that was foretold, right after the one of Grow.
-func (e *readAhead) sendAlso(ctx context.Context, grow plans.Step, made plans.Observation) {
+func (p *readAhead) sendAlso(ctx context.Context, grow plans.Step, made plans.Observation) {
 	if made.Write == nil {
 		return
 	}
-	next, may := e.following(grow)
-	if !may || e.journal.Prepared == nil || *e.journal.Prepared != next.Ordinals {
+	next, may := p.following(grow)
+	if !may || p.journal.Prepared == nil || *p.journal.Prepared != next.Ordinals {
 		return
 	}
-	e.besides = &Progress{Kind: Wrote, Step: next, Reason: made.Reason}
-	e.send(ctx, made.Write)
+	p.besides = &Progress{Kind: Wrote, Step: next, Reason: made.Reason}
+	p.send(ctx, made.Write)
 }
 
 // turn prepares a wave during the wait of a step. It sends at most one write, and reports whether it did. Whatever is
