@@ -174,6 +174,10 @@ export default defineConfig({
         collapsed: true,
         items: [
           { text: "Architecture", link: "/development/architecture" },
+          { text: "Where to change what", link: "/development/tour" },
+          { text: "Tests", link: "/development/testing" },
+          { text: "Test beds", link: "/development/testbed" },
+          { text: "Documents", link: "/development/documents" },
           { text: "Roadmap", link: "/development/roadmap" },
           { text: "Tried as a newcomer", link: "/development/newcomer" },
           { text: "Requirements", link: "/requirements" },

@@ -131,7 +131,7 @@ with Go:
     make reliability FOR=2h    # as much as fits, the parts in turn
 
 The [invariants](invariants.md) S1 to S20 and L1 to L6 are what is checked. How each kind of test works is in
-[CONTRIBUTING](../CONTRIBUTING.md#tests).
+[the tests](development/testing.md).
 `
 
 const limits = `
