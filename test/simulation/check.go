@@ -20,7 +20,6 @@ func (w *world) check() {
 		return
 	}
 	w.passes()
-	w.tightens()
 	w.oneIdentity()
 	w.atomicSlices()
 	w.budgetKept()

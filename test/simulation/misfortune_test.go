@@ -27,12 +27,11 @@ type misfortune struct {
 	rng     *rand.Rand
 	away    map[string]int // for how many requests a cluster is unreachable
 	strike  bool
-	without map[actorOf]bool                                // kinds of failures that do not happen
-	most    int                                             // how many failures happen; 0 for no limit
-	struck  int                                             // how many have happened
-	word    plans.Assurance                                 // the word for the next process
-	advised bool                                            // the last reason names a pod to delete, and the user does so
-	tactic  map[plans.Side]appsv1.StatefulSetUpdateStrategy // that the user has last given the set of a side
+	without map[actorOf]bool // kinds of failures that do not happen
+	most    int              // how many failures happen; 0 for no limit
+	struck  int              // how many have happened
+	word    plans.Assurance  // the word for the next process
+	advised bool             // the last reason names a pod to delete, and the user does so
 }
 
 // strikes reports whether one more failure happens, and notes it in the transcript.
@@ -69,21 +68,19 @@ const (
 	visitors  actorOf = "pods that name claims"
 	breakage  actorOf = "applications that break"
 	growth    actorOf = "sets that grow"
-	rollouts  actorOf = "templates that change"
-	tactics   actorOf = "update strategies that change"
 	writing   actorOf = "failing writes"
 	turning   actorOf = "aborts on the way"
 )
 
 func actorsOf() []actorOf {
-	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, breakage, growth, rollouts, tactics, writing, turning}
+	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, breakage, growth, writing, turning}
 }
 
 // befalls may let one failure happen.
 func (m *misfortune) befalls() {
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors, breakage, growth, rollouts, rollouts, tactics}
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors, breakage, growth}
 	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
@@ -92,10 +89,6 @@ func (m *misfortune) befalls() {
 		m.afflict(kinds[n], s)
 	case growth:
 		m.grows(s)
-	case rollouts:
-		m.rollsOut(s)
-	case tactics:
-		m.setsStrategy(s)
 	case power:
 		m.power(s)
 	case vanishing:
@@ -264,9 +257,6 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 	if m.advised {
 		m.w.dismiss()
 	}
-	if !m.strike {
-		m.settles()
-	}
 	r := m.process()
 	e, err := r.takeOver(ctx, direction)
 	m.word, m.advised = plans.Assurance{}, false
@@ -276,7 +266,6 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 	idle, reason := 0, ""
 	for range 3000 {
 		m.happens()
-		r.tell()
 		p, err := e.Advance(ctx)
 		reason = p.Reason
 		switch {
@@ -286,7 +275,6 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 			if asked := vouched.FindStringSubmatch(reason); asked != nil && r.fate(p) == nil {
 				m.word.NodeGone = asked[1]
 			}
-			_ = e.Ease(ctx) // as every process does at its end
 			return reason
 		case err != nil:
 			reason = err.Error()
@@ -297,7 +285,6 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 		}
 		if idle > 60 {
 			m.heeds(reason)
-			_ = e.Ease(ctx)
 			return reason
 		}
 	}
@@ -365,8 +352,7 @@ func (c schedule) begin(first *world) *misfortune {
 	w := first.fork(c.seed)
 	w.foreign = true                                // not every unavailable pod is ours
 	w.app.fickle, w.app.again = c.seed%2 == 0, true // a pod that has gone is asked again
-	w.rolls = true                                  // what rolls obeys no budget
-	m := &misfortune{tactic: map[plans.Side]appsv1.StatefulSetUpdateStrategy{}, w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
+	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
 	for _, a := range c.without {
 		m.without[a] = true
 	}
@@ -390,8 +376,6 @@ func (c schedule) play(ctx context.Context, first *world) (why string, transcrip
 	switch {
 	case len(w.broken) > 0:
 		why = strings.Join(w.broken, "; ")
-	case len(m.unlike()) > 0:
-		why = m.unlike()
 	case !w.journal.Ended() || len(marks) > 0:
 		why = fmt.Sprintf("it ended %q with marks on %q; it said %q", w.journal.Outcome, marks, said[max(0, len(said)-4):])
 	}

@@ -96,17 +96,15 @@ func (w *world) upgrade(side plans.Side, image string) {
 func imageOf(set *appsv1.StatefulSet) string { return set.Spec.Template.Spec.Containers[0].Image }
 
 // suits is S18 at the only moment at which an engine can break it. Ordinals leave a side only if the template of the other
-// one is the same, or the user knows that it is not, as far as the
-// watches of the process have told of the sets (Grow looks at it again). An ordinal that serves leaves only if the other side
-// takes it.
-func (w *world) suits(r *process, before, after plans.Slice, side plans.Side) {
+// one is the same, or the user knows that it is not. An ordinal that serves leaves only if the other side takes it.
+func (w *world) suits(before, after plans.Slice, side plans.Side) {
 	for o := range w.plan.Ordinals().All() {
 		if !before.Has(o) || after.Has(o) {
 			continue
 		}
 		a, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
 		b, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
-		if !r.behind() && a != nil && b != nil && len(w.plan.Patches) == 0 && imageOf(a) != imageOf(b) && w.journal.Assurances.OtherTemplate == "" {
+		if a != nil && b != nil && len(w.plan.Patches) == 0 && imageOf(a) != imageOf(b) && w.journal.Assurances.OtherTemplate == "" {
 			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s and %s)", o, side, imageOf(a), imageOf(b))
 		}
 		if w.available(side, o) && w.differs() {

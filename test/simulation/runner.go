@@ -71,7 +71,7 @@ type process struct {
 	// pending is the write that arrives later.
 	pending *request
 	// untold are the changes that its watches have not reported yet.
-	untold []report
+	untold []func()
 	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
 	// says, if set, returns what an API server answers instead of serving a request, or nil.
@@ -154,7 +154,7 @@ func (r *process) watch(e *engine.Engine) {
 				e.Recent.Changed(named(k), c)
 			}
 			if r.w.options.Lag {
-				r.untold = append(r.untold, report{k, tell})
+				r.untold = append(r.untold, tell)
 				return
 			}
 			tell()
@@ -349,7 +349,7 @@ func (r *process) accepted(s *store, verb string, o client.Object, side plans.Si
 	w := r.w
 	if set, ok := o.(*appsv1.StatefulSet); ok && side != "" && r.pause == nil {
 		w.disrupts(before, plans.SliceOf(set), side)
-		w.suits(r, before, plans.SliceOf(set), side)
+		w.suits(before, plans.SliceOf(set), side)
 		w.consented(r, before, plans.SliceOf(set), side)
 	}
 	if _, claim := o.(*corev1.PersistentVolumeClaim); side != "" || claim && verb == "create" {
@@ -514,25 +514,14 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 	return end{}, errors.New("the run never ends")
 }
 
-// report is what a watch has not told yet of an object.
-type report struct {
-	of   key
-	tell func()
-}
-
-// behind reports whether the watches of the process have not told all about its sets yet.
-func (r *process) behind() bool {
-	return slices.ContainsFunc(r.untold, func(one report) bool { return one.of.kind == "StatefulSet" })
-}
-
 // tell reports some of the changes that the watches have not reported yet, in their order.
 func (r *process) tell() {
 	if len(r.untold) == 0 {
 		return
 	}
 	n := r.w.rng.IntN(len(r.untold) + 1)
-	for _, one := range r.untold[:n] {
-		one.tell()
+	for _, tell := range r.untold[:n] {
+		tell()
 	}
 	r.untold = slices.Delete(r.untold, 0, n)
 }
