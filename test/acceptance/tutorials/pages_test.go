@@ -99,7 +99,7 @@ func (b block) unplayed() (string, error) {
 		return why, nil
 	case b.mark == "run by .ci/run":
 		raw, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
-		if line := strings.TrimSpace(b.commands); err == nil && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(line)+`$`).Match(raw) {
+		if line := strings.TrimSpace(b.commands); err == nil && !regexp.MustCompile(`(?m)^ *`+regexp.QuoteMeta(line)+`$`).Match(raw) {
 			err = fmt.Errorf(".ci/run has no line %q", line)
 		}
 		return "by .ci/run", err
