@@ -87,8 +87,8 @@ func (r *run) turnover(news clusters.Changes) bool {
 }
 
 // late handles a wait that has lasted too long. With nothing in flight, it opens the budgets and
-// blocks the plan. An orchestrator looks on (lookon.go). A wave in flight is reported, and looked at for as long as it takes: its pod may
-// come up before any user acts.
+// blocks the plan. An orchestrator looks on (lookon.go). A wave in flight is reported, and looked at for as
+// long as it takes: its pod may come up before any user acts.
 func (r *run) late(ctx context.Context, p Progress) (Progress, error) {
 	if err := r.recall(ctx); err != nil {
 		return p, err

@@ -4,11 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -73,22 +70,9 @@ func TestOperationsAreNamedByTheirPartAlone(t *testing.T) {
 	}
 }
 
-// productFiles returns the Go files of the product, without tests.
+// productFiles returns the hand-written Go files of the product, without tests.
 func productFiles(t *testing.T) (out []string) {
 	t.Helper()
-	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (file == "test" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && file != "."):
-			return fs.SkipDir
-		case strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
-			out = append(out, filepath.ToSlash(file))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	product(t, func(path string, _ []byte) { out = append(out, path) })
 	return out
 }
