@@ -44,8 +44,7 @@ type model struct {
 	notice    string
 	last      string      // event
 	over      bool        // the last frame: nothing can be typed any more
-	suspend   func() bool // called before this process is stopped; reports whether it can be
-	resumed   chan<- struct{}
+	suspend   func() bool // asks for a stop of this process; reports whether it can be stopped
 }
 
 type (
@@ -80,8 +79,6 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case overMsg:
 		m.over, m.explains, m.asks = true, false, none
 		return m, tea.Quit
-	case tea.ResumeMsg:
-		m.resumed <- struct{}{}
 	case tea.KeyPressMsg:
 		return m.key(msg.String())
 	}
@@ -96,10 +93,9 @@ func (m model) key(key string) (tea.Model, tea.Cmd) {
 	case key == "ctrl+c":
 		m.do.Interrupt()
 	case key == "ctrl+z":
-		if m.suspend() {
-			return m, tea.Suspend
+		if !m.suspend() {
+			m.notice = "not stopped: there is no shell here that could continue it"
 		}
-		m.notice = "not stopped: there is no shell here that could continue it"
 	case asked != none && key == "y":
 		return m.confirmed(asked)
 	case asked != none: // anything else is no

@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,10 +31,8 @@ type screen struct {
 	before  *term.State
 	over    chan struct{}
 	once    sync.Once
-	// resumed gets a value when the view is drawn again after the process was suspended.
-	resumed   chan struct{}
-	suspended atomic.Bool
-	drew      chan struct{} // has a value when something was drawn
+	stops   chan struct{} // has a value when a stop of this process is asked for
+	drew    chan struct{} // has a value when something was drawn
 }
 
 // drawing is the terminal as the program draws on it.
@@ -56,13 +53,13 @@ func (d drawing) Write(p []byte) (int, error) {
 
 // open draws a view until it is closed. What a signal that ends the process at once leaves behind is put back first.
 func open(t Terminal, do Actions) (*screen, error) {
-	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), resumed: make(chan struct{}, 1), drew: make(chan struct{}, 1)}
+	s := &screen{in: int(t.In.Fd()), out: t.Out, over: make(chan struct{}), stops: make(chan struct{}, 1), drew: make(chan struct{}, 1)}
 	before, err := term.GetState(s.in)
 	if err != nil {
 		return nil, err
 	}
 	s.before = before
-	m := model{style: styleOf(t.Env), now: t.Now, do: do, suspend: s.suspend, resumed: s.resumed, size: view.Size{Width: 80, Height: 24}}
+	m := model{style: styleOf(t.Env), now: t.Now, do: do, suspend: s.suspend, size: view.Size{Width: 80, Height: 24}}
 	if w, h, err := term.GetSize(int(t.Out.Fd())); err == nil && w > 0 && h > 0 {
 		m.size = view.Size{Width: w, Height: h}
 	}

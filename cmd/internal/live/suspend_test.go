@@ -121,6 +121,14 @@ func TestAStoppedViewGivesTheTerminalBack(t *testing.T) {
 		"Ctrl-Z":  func() error { s.types("\x1a"); return nil },
 		"SIGTSTP": func() error { return syscall.Kill(-pid, syscall.SIGTSTP) },
 		"SIGSTOP": func() error { return syscall.Kill(-pid, syscall.SIGSTOP) },
+		// The view is stopped once more before it has done all that follows a stop.
+		"SIGSTOP at once after Ctrl-Z": func() error {
+			s.types("\x1a")
+			s.sees("shell> ")
+			s.types("fg\r")
+			s.sees("q leave")
+			return syscall.Kill(-pid, syscall.SIGSTOP)
+		},
 	} {
 		if err := stop(); err != nil {
 			t.Fatal(err)

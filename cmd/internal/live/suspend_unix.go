@@ -11,44 +11,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobs takes the terminal again when this process continues after a signal has stopped it. SIGTSTP keeps its default
-// action, because Go cannot give it back once it was asked for; the shell puts the modes of its terminal back. Ctrl-Z
-// is a key (suspend): the view releases the terminal BEFORE the process stops.
+// jobs does all that has to do with stops of this process, one after the other: it is asked for one (Ctrl-Z), or it
+// continues after a signal has stopped it. SIGTSTP keeps its default action, because Go cannot give it back once it was
+// asked for; the shell puts the modes of its terminal back.
 func (s *screen) jobs() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
 	for {
 		select {
-		case <-s.resumed:
-			s.suspended.Store(false)
+		case <-s.stops:
+			// The terminal is released BEFORE the process stops.
+			if s.program.ReleaseTerminal() != nil {
+				return // a terminal that is gone ends the program by itself
+			}
+			if unix.Kill(0, unix.SIGTSTP) == nil {
+				select {
+				case <-continued:
+				case <-s.over:
+					return
+				}
+			}
 		case <-continued:
-			if !s.suspended.Load() {
-				s.redraw()
+			if s.program.ReleaseTerminal() != nil {
+				return
 			}
 		case <-s.over:
 			return
 		}
+		s.redraw()
 	}
 }
 
-// maxRedraws is how often the terminal is taken again until something is drawn.
-const maxRedraws = 10
-
-// redraw takes the terminal again. What draws the frames stops its ticker some time after the terminal is released, and
-// may so stop the ticker of what draws them next. Then nothing is drawn, and the terminal is taken once more.
+// redraw takes the terminal, which is released, again. What draws the frames stops its ticker some time after the
+// terminal is released, and may so stop the ticker of what draws them next. Then nothing is drawn, and the terminal is
+// released and taken once more.
 func (s *screen) redraw() {
-	for range maxRedraws {
-		if s.program.ReleaseTerminal() != nil {
-			return
-		}
+	for {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-s.over:
 			return
 		}
 		if s.program.RestoreTerminal() != nil {
-			return // a terminal that is gone ends the program by itself
+			return
 		}
 		select { // what was drawn before does not count
 		case <-s.drew:
@@ -61,10 +67,13 @@ func (s *screen) redraw() {
 		case <-s.over:
 			return
 		}
+		if s.program.ReleaseTerminal() != nil {
+			return
+		}
 	}
 }
 
-// suspend reports whether this process can be stopped now. The kernel stops no process that no shell could continue (an
+// suspend asks for a stop of this process, and reports whether it can be stopped now. The kernel stops no process that no shell could continue (an
 // orphaned process group, as in a container or below `ssh -t`): its group is that of the session itself, because no
 // shell has made it a job, or the shell that has made it one is gone, and its parent is of another session.
 func (s *screen) suspend() bool {
@@ -76,6 +85,9 @@ func (s *screen) suspend() bool {
 	if err != nil || theirs != ours {
 		return false
 	}
-	s.suspended.Store(true)
+	select {
+	case s.stops <- struct{}{}:
+	default: // it is asked for already
+	}
 	return true
 }
