@@ -78,7 +78,7 @@ func (k budgets) leaving(ctx context.Context, m plans.StepContext) (string, erro
 	}
 	for o := range m.Ordinals.All() {
 		var pod corev1.Pod
-		there, err := k.get(ctx, m.To(), k.Plan.Pod(o), &pod)
+		there, err := k.get(ctx, m.To(), k.Plan.Pod(m.To(), o), &pod)
 		if err != nil {
 			return "", err
 		}

@@ -129,7 +129,7 @@ func (p *Plan) JobName(g Gate, s Step, ordinal int32) string {
 func (p *Plan) GateVars(s Step, ordinal int32) []corev1.EnvVar {
 	side := s.GateSide()
 	return []corev1.EnvVar{
-		{Name: "POD", Value: p.Pod(ordinal)},
+		{Name: "POD", Value: p.Pod(side, ordinal)},
 		{Name: "ORDINAL", Value: strconv.Itoa(int(ordinal))},
 		{Name: "NAMESPACE", Value: p.On(side).Namespace},
 		{Name: "SIDE", Value: string(side)},

@@ -62,20 +62,20 @@ func (p *Plan) Exports() []Side {
 	return []Side{Source, Destination}
 }
 
-// Host returns the name of a pod in a namespace, without the cluster's domain.
-func (p *Plan) Host(ordinal int32, namespace string) string {
-	return fmt.Sprintf("%s.%s.%s.svc", p.Pod(ordinal), p.Names.Service, namespace)
+// Host returns the name by which a pod of a side is found in a namespace, without the cluster's domain.
+func (p *Plan) Host(side Side, ordinal int32, namespace string) string {
+	return fmt.Sprintf("%s.%s.%s.svc", p.Pod(side, ordinal), p.Names.Service, namespace)
 }
 
 // FindAs returns the name by which the other side finds a pod of a side.
 func (p *Plan) FindAs(ordinal int32, side Side) string {
 	ref := p.On(side)
 	if p.Names.Mode != MCS {
-		return p.Host(ordinal, ref.Namespace)
+		return p.Host(side, ordinal, ref.Namespace)
 	}
 	id := map[Side]string{Source: p.Names.SourceID, Destination: p.Names.DestinationID}[side]
 	if id == "" {
 		id = fmt.Sprintf("<id of %s>", ref.Context)
 	}
-	return fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local", p.Pod(ordinal), id, p.Names.Service, ref.Namespace)
+	return fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local", p.Pod(side, ordinal), id, p.Names.Service, ref.Namespace)
 }

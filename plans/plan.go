@@ -211,31 +211,33 @@ func (p *Plan) BudgetOn(s Side) (name string, existed bool) {
 	return p.Budget.Destination, p.Budget.DestinationExisted
 }
 
-// Pods returns the names of the pods of a wave, such as "web-4" or "web-2..4".
+// Pods returns the names of the pods of a wave as the source names them, such as "web-4" or "web-2..4".
 func (p *Plan) Pods(wave Slice) string {
 	if wave.Replicas == 1 {
-		return p.Pod(wave.Start)
+		return p.Pod(Source, wave.Start)
 	}
-	return fmt.Sprintf("%s..%d", p.Pod(wave.Start), wave.End()-1)
+	return fmt.Sprintf("%s..%d", p.Pod(Source, wave.Start), wave.End()-1)
 }
 
-// Pod returns the name of the pod with the given ordinal, on either side.
-func (p *Plan) Pod(ordinal int32) string {
-	return fmt.Sprintf("%s-%d", p.Source.Name, ordinal)
+// Pod returns the name of the pod with the given ordinal on a side.
+func (p *Plan) Pod(side Side, ordinal int32) string {
+	return fmt.Sprintf("%s-%d", p.On(side).Name, ordinal)
 }
 
-// ClaimName returns the name of the claim for a template and an ordinal (rule ID-8).
-func (p *Plan) ClaimName(template string, ordinal int32) string {
-	return fmt.Sprintf("%s-%s-%d", template, p.Source.Name, ordinal)
+// ClaimName returns the name of the claim for a template and an ordinal on a side (rule ID-8).
+func (p *Plan) ClaimName(side Side, template string, ordinal int32) string {
+	return fmt.Sprintf("%s-%s-%d", template, p.On(side).Name, ordinal)
 }
 
-// HasPod reports whether a pod has a name that the set gives to one of its pods, whatever its ordinal.
-func (p *Plan) HasPod(name string) bool { return isOrdinal(strings.CutPrefix(name, p.Source.Name+"-")) }
+// HasPod reports whether the set of a side gives a name to one of its pods, whatever its ordinal.
+func (p *Plan) HasPod(side Side, name string) bool {
+	return isOrdinal(strings.CutPrefix(name, p.On(side).Name+"-"))
+}
 
-// HasClaim reports whether a claim has a name that the set gives to one of its claims that move, whatever its ordinal.
-func (p *Plan) HasClaim(name string) bool {
+// HasClaim reports whether the set of a side gives a name to one of its claims that move, whatever its ordinal.
+func (p *Plan) HasClaim(side Side, name string) bool {
 	return slices.ContainsFunc(p.Claims, func(c ClaimMove) bool {
-		return isOrdinal(strings.CutPrefix(name, c.Template+"-"+p.Source.Name+"-"))
+		return isOrdinal(strings.CutPrefix(name, c.Template+"-"+p.On(side).Name+"-"))
 	})
 }
 

@@ -40,3 +40,25 @@ func TestNamesThatOthersNeedAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The objects of a side have the name of the set of that side, and no other side's.
+func TestAnObjectHasTheNameOfTheSetOfItsSide(t *testing.T) {
+	p := &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "site"}, Claims: []plans.ClaimMove{{Template: "data"}}, Names: plans.Names{Service: "peers"}}
+	for side, name := range map[plans.Side]string{plans.Source: "web", plans.Destination: "site"} {
+		if got, want := p.Pod(side, 4), name+"-4"; got != want {
+			t.Errorf("the pod of the %s is %s, expected %s", side, got, want)
+		}
+		if got, want := p.ClaimName(side, "data", 4), "data-"+name+"-4"; got != want {
+			t.Errorf("the claim of the %s is %s, expected %s", side, got, want)
+		}
+		if got, want := p.Host(side, 4, "shop"), name+"-4.peers.shop.svc"; got != want {
+			t.Errorf("a pod of the %s is found as %s, expected %s", side, got, want)
+		}
+		if !p.HasPod(side, name+"-4") || p.HasPod(side.Other(), name+"-4") || p.HasPod(side, name+"-x") {
+			t.Errorf("the pods of the %s are not those of its set alone", side)
+		}
+		if claim := "data-" + name + "-4"; !p.HasClaim(side, claim) || p.HasClaim(side.Other(), claim) || p.HasClaim(side, name+"-4") {
+			t.Errorf("the claims of the %s are not those of its set alone", side)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (v mover) take(ctx context.Context, m plans.StepContext, vol plans.Volume) 
 		if s, err := v.strange(ctx, to, vol.Template, vol.Ordinal); err != nil || s.Standing != plans.After {
 			return s.Idly(), err // with nothing made: abort goes back without it
 		}
-		return v.makeClaim(m, vol, v.claim(vol), pv)
+		return v.makeClaim(m, vol, v.claim(m.To(), vol), pv)
 	}
 	if why := m.Stamp.Barred(claim); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("claim %s %s", claim.Name, why)), nil

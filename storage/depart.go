@@ -58,7 +58,7 @@ func (v departure) departing(ctx context.Context, m plans.StepContext, template 
 	if kept := KeptBy(claim); kept != "" {
 		return vol, plans.Wait(reasons.ClaimKept, fmt.Sprintf("claim %s of %s is kept by %s; no pod is scaled down until that is removed", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
-	if owner := owned(v.Plan, claim); owner != nil {
+	if owner := v.owned(m.From, claim); owner != nil {
 		return vol, *owner, nil
 	}
 	if s, err := v.ours(ctx, m, claim, pv, vol); err != nil || s.Standing != plans.After {
@@ -148,7 +148,7 @@ func (v departure) otherObject(ctx context.Context, m plans.StepContext, vol pla
 	case m.Stamp.Barred(pv) != "":
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s on the %s %s", pv.Name, to, m.Stamp.Barred(pv))), nil
 	case !v.named(pv.Spec.ClaimRef, to, vol):
-		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.Plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s on the %s is not promised to claim %s/%s; set its claimRef back", pv.Name, to, v.Plan.On(to).Namespace, v.claim(to, vol))), nil
 	case v.marked(m, pv):
 		return plans.Done(), nil
 	case m.Readopt:

@@ -74,7 +74,7 @@ func (v vacancy) outlived(ctx context.Context, m plans.StepContext, flight *plan
 	done := plans.Done()
 	if left := grace - v.ends.lasted(pod.UID); left > 0 {
 		wait := plans.Wait(reasons.PodEndNotSeen, fmt.Sprintf("pod %s of %s is gone, and the kubelet of node %s was not seen to report the end of its containers, as after a forced deletion; volume %s is of a kind that is never attached, so nothing else shows that end; waiting until the grace period of the pod, %s, is over; if its containers have ended for certain, confirm it with --node-gone %s",
-			v.Plan.Pod(pod.Ordinal), v.Plan.On(m.From), pod.Node, vol, grace, pod.Node))
+			v.Plan.Pod(m.From, pod.Ordinal), v.Plan.On(m.From), pod.Node, vol, grace, pod.Node))
 		wait.Again = left
 		return wait, nil
 	}

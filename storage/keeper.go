@@ -44,7 +44,7 @@ func (v keeper) kept(m plans.StepContext, vol plans.Volume, held *corev1.Persist
 	case !m.Stamp.Mine(held):
 		return fmt.Sprintf("volume %s on the %s is not protected by this plan", held.Name, m.From)
 	case !v.named(held.Spec.ClaimRef, m.From, vol):
-		return fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(vol))
+		return fmt.Sprintf("volume %s on the %s has another claimRef than %s/%s, or none: any claim may take it; set it back", held.Name, m.From, v.Plan.On(m.From).Namespace, v.claim(m.From, vol))
 	}
 	return ""
 }

@@ -56,7 +56,7 @@ func LastSeen(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 		}
 		attaches = attaches && each
 	}
-	switch name := p.Pod(ordinal); {
+	switch name := p.Pod(side, ordinal); {
 	case !attaches:
 		return out, fmt.Sprintf("the node on which %s ran is unknown, and the pod has no volume whose VolumeAttachment would name it", name), nil
 	case doubtful != "":

@@ -19,11 +19,13 @@ type objects struct{ clusters.Pair }
 
 // claimOf reads the claim of a volume on a side. It returns nil if there is none.
 func (v objects) claimOf(ctx context.Context, side plans.Side, vol plans.Volume) (*corev1.PersistentVolumeClaim, error) {
-	return v.Claim(ctx, side, v.claim(vol))
+	return v.Claim(ctx, side, v.claim(side, vol))
 }
 
-// claim returns the name of the claim of a volume, which is the same on both sides.
-func (v objects) claim(vol plans.Volume) string { return v.Plan.ClaimName(vol.Template, vol.Ordinal) }
+// claim returns the name of the claim of a volume on a side.
+func (v objects) claim(side plans.Side, vol plans.Volume) string {
+	return v.Plan.ClaimName(side, vol.Template, vol.Ordinal)
+}
 
 // volumeOf reads a volume. It returns nil if there is none.
 func (v objects) volumeOf(ctx context.Context, side plans.Side, name string) (*corev1.PersistentVolume, error) {
@@ -32,7 +34,7 @@ func (v objects) volumeOf(ctx context.Context, side plans.Side, name string) (*c
 
 // named reports whether a claimRef names the claim of a volume on this side.
 func (v objects) named(ref *corev1.ObjectReference, side plans.Side, vol plans.Volume) bool {
-	return ref != nil && ref.Namespace == v.Plan.On(side).Namespace && ref.Name == v.claim(vol)
+	return ref != nil && ref.Namespace == v.Plan.On(side).Namespace && ref.Name == v.claim(side, vol)
 }
 
 func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
@@ -45,7 +47,7 @@ func uidOf(c *corev1.PersistentVolumeClaim) types.UID {
 // bound reads a claim and the volume it is bound to, in both directions. The returned reason describes what
 // is wrong with the binding, or is "".
 func (v objects) bound(ctx context.Context, side plans.Side, template string, ordinal int32) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, string, error) {
-	name := v.Plan.ClaimName(template, ordinal)
+	name := v.Plan.ClaimName(side, template, ordinal)
 	claim, err := v.Claim(ctx, side, name)
 	if err != nil {
 		return nil, nil, "", err

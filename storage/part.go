@@ -10,10 +10,10 @@ func Part() part.Part {
 	return part.Part{Name: plans.Volumes, Rights: rights, Marks: marks, Writes: writesOf}
 }
 
-func rights(p *plans.Plan, _ plans.Side) (out []part.Right) {
+func rights(p *plans.Plan, side plans.Side) (out []part.Right) {
 	claims := part.Right{Resource: "persistentvolumeclaims", Verbs: part.Watched()} // no claim may be deleted with its set
 	if p.HasVolumes() {
-		claims.Verbs, claims.Names = part.Changed(), ClaimNames(p)
+		claims.Verbs, claims.Names = part.Changed(), ClaimNames(p, side)
 		volumes := part.Right{Resource: "persistentvolumes", Verbs: append(part.Watched(), "patch"), ClusterWide: true}
 		if !p.OneCluster() || len(p.Shared) > 0 {
 			volumes.Verbs = append(volumes.Verbs, "create", "delete")
@@ -28,12 +28,12 @@ func rights(p *plans.Plan, _ plans.Side) (out []part.Right) {
 	return append(out, claims)
 }
 
-// ClaimNames returns the names of the claims of a plan.
-func ClaimNames(p *plans.Plan) []string {
+// ClaimNames returns the names of the claims of a plan on a side.
+func ClaimNames(p *plans.Plan, side plans.Side) []string {
 	var out []string
 	for _, c := range p.Claims {
 		for o := range p.Ordinals().All() {
-			out = append(out, p.ClaimName(c.Template, o))
+			out = append(out, p.ClaimName(side, c.Template, o))
 		}
 	}
 	for _, s := range p.Shared {
@@ -60,32 +60,32 @@ func marks(p *plans.Plan, _ plans.Leg, side plans.Side) (out []part.Write) {
 func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) []part.Write {
 	switch s.Op {
 	case plans.Protect:
-		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
-			return []part.Write{ofClaim(p, plans.Source, part.Patch, c, "reclaim policy Retain, the old one is saved on it")}
+		return eachClaim(p, s.Ordinals, func(c claimName, _ plans.Mode) []part.Write {
+			return []part.Write{ofClaim(p, plans.Source, part.Patch, c(plans.Source), "reclaim policy Retain, the old one is saved on it")}
 		})
 	case plans.Share:
 		return shares(p)
 	case plans.Release:
-		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
-			return []part.Write{part.On(p, s.From).Write(part.Delete, claimKind, c, "its volume is protected, and has its manifest")}
+		return eachClaim(p, s.Ordinals, func(c claimName, _ plans.Mode) []part.Write {
+			return []part.Write{part.On(p, s.From).Write(part.Delete, claimKind, c(s.From), "its volume is protected, and has its manifest")}
 		})
 	case plans.Reserve:
-		return eachClaim(p, s, func(c string, by plans.Mode) (out []part.Write) {
+		return eachClaim(p, s.Ordinals, func(c claimName, by plans.Mode) (out []part.Write) {
 			if !by.OneObject() && s.To() == plans.Destination {
-				out = append(out, ofClaim(p, s.To(), part.Create, c, "the same disk, while the wave is still up; no claim can have it yet"))
+				out = append(out, ofClaim(p, s.To(), part.Create, c(s.To()), "the same disk, while the wave is still up; no claim can have it yet"))
 			}
-			return append(out, ofClaim(p, s.To(), part.Patch, c, "reserved for the claim of this side"))
+			return append(out, ofClaim(p, s.To(), part.Patch, c(s.To()), "reserved for the claim of this side"))
 		})
 	case plans.Claim:
-		return eachClaim(p, s, func(c string, _ plans.Mode) []part.Write {
-			return []part.Write{part.On(p, s.To()).Write(part.Create, claimKind, c, "bound to that volume")}
+		return eachClaim(p, s.Ordinals, func(c claimName, _ plans.Mode) []part.Write {
+			return []part.Write{part.On(p, s.To()).Write(part.Create, claimKind, c(s.To()), "bound to that volume")}
 		})
 	case plans.Settle:
-		return eachClaim(p, s, func(c string, by plans.Mode) (out []part.Write) {
+		return eachClaim(p, s.Ordinals, func(c claimName, by plans.Mode) (out []part.Write) {
 			if !by.OneObject() {
-				out = append(out, ofClaim(p, s.From, part.Delete, c, "the object only: it is Retain, the disk stays"))
+				out = append(out, ofClaim(p, s.From, part.Delete, c(s.From), "the object only: it is Retain, the disk stays"))
 			}
-			return append(out, part.On(p, s.To()).Write(part.Patch, claimKind, c, "marks off"), ofClaim(p, s.To(), part.Patch, c, "marks off, its own reclaim policy"))
+			return append(out, part.On(p, s.To()).Write(part.Patch, claimKind, c(s.To()), "marks off"), ofClaim(p, s.To(), part.Patch, c(s.To()), "marks off, its own reclaim policy"))
 		})
 	case plans.Unshare:
 		return unshares(p, s)
@@ -94,11 +94,14 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) []part.Write {
 	}
 }
 
-// eachClaim calls one for each claim of the ordinals of a step whose volume moves.
-func eachClaim(p *plans.Plan, s plans.Step, one func(claim string, by plans.Mode) []part.Write) (out []part.Write) {
-	for o := range s.Ordinals.All() {
+// claimName returns the name of a claim on a side.
+type claimName func(plans.Side) string
+
+// eachClaim calls one for each claim of a wave whose volume moves.
+func eachClaim(p *plans.Plan, wave plans.Slice, one func(c claimName, by plans.Mode) []part.Write) (out []part.Write) {
+	for o := range wave.All() {
 		for _, c := range p.Moved() {
-			out = append(out, one(p.ClaimName(c.Template, o), c.Mode)...)
+			out = append(out, one(func(side plans.Side) string { return p.ClaimName(side, c.Template, o) }, c.Mode)...)
 		}
 	}
 	return out

@@ -79,7 +79,7 @@ func Admitted(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	v := departure{keeper{objects{clusters.Pair{Plan: p, On: on}}}}
 	for o := range m.Ordinals.All() {
 		for _, c := range preparable(p) {
-			claim, err := v.Claim(ctx, m.From, p.ClaimName(c.Template, o))
+			claim, err := v.Claim(ctx, m.From, p.ClaimName(m.From, c.Template, o))
 			if err != nil || claim == nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func (v departure) protect(ctx context.Context, m plans.StepContext) (plans.Obse
 		if reason != "" {
 			return plans.Stop(reasons.BindingBroken, reason), nil
 		}
-		if s := owned(v.Plan, claim); s != nil {
+		if s := v.owned(plans.Source, claim); s != nil {
 			return *s, nil
 		}
 		s, err := v.retain(ctx, m, claim, pv)
@@ -37,10 +37,10 @@ func (v departure) protect(ctx context.Context, m plans.StepContext) (plans.Obse
 // delete the claim, and with it the binding. The StatefulSet controller removes its own owner reference once
 // the retention policy is Retain
 // (https://github.com/kubernetes/enhancements/tree/master/keps/sig-apps/1847-autoremove-statefulset-pvcs).
-func owned(p *plans.Plan, claim *corev1.PersistentVolumeClaim) *plans.Observation {
+func (v objects) owned(side plans.Side, claim *corev1.PersistentVolumeClaim) *plans.Observation {
 	var found *plans.Observation
 	for _, o := range claim.OwnerReferences {
-		if (!plans.IsSet(o.Kind) || o.Name != p.Source.Name) && o.Kind != "Pod" {
+		if (!plans.IsSet(o.Kind) || o.Name != v.Plan.On(side).Name) && o.Kind != "Pod" {
 			s := plans.Stop(reasons.ClaimOwned, fmt.Sprintf("claim %s is owned by %s %s, expected no owner: it would be deleted together with it; remove the owner reference", claim.Name, o.Kind, o.Name))
 			return &s
 		}

@@ -74,7 +74,7 @@ func (v reimporting) reimport(_ context.Context, m plans.StepContext, vol plans.
 	if m.InFlight() {
 		uid = ""
 	}
-	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(vol), uid))
+	next, why, err := v.rewritten(held, m.To(), RefTo(v.Plan.On(m.To()).Namespace, v.claim(m.To(), vol), uid))
 	if err != nil || why != "" {
 		return plans.Stop(reasons.VolumeNotTranslated, why), err
 	}

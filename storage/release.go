@@ -58,7 +58,7 @@ func (v mover) released(ctx context.Context, m plans.StepContext, vol plans.Volu
 	if m.Reversed {
 		return by.back(ctx, m, vol)
 	}
-	name := v.claim(vol)
+	name := v.claim(m.From, vol)
 	if !m.Began && !m.Resumed && m.From == plans.Source { // during an abort, this claim is not needed again
 		return plans.Stop(reasons.ClaimDeleted, fmt.Sprintf("claim %s of %s was deleted by another writer; its volume %s is protected, `abort` recreates the claim", name, v.Plan.On(m.From), vol.Name)), nil
 	}

@@ -49,14 +49,14 @@ func (v mover) reserve(ctx context.Context, m plans.StepContext, vol plans.Volum
 	ref := pv.Spec.ClaimRef
 	switch {
 	case ref == nil:
-		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s has an empty claimRef: any claim may take it; set it to %s/%s", pv.Name, v.Plan.On(to).Namespace, v.claim(to, vol))), nil
 	case v.named(ref, to, vol):
 		if why, err := v.astray(ctx, m, vol); err != nil || why != "" {
 			return plans.Stop(reasons.VolumeUnsafe, why), err
 		}
 		return v.reserved(ctx, m, vol, pv)
 	default:
-		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected %s/%s", pv.Name, ref.Namespace, ref.Name, v.Plan.On(to).Namespace, v.claim(vol))), nil
+		return plans.Stop(reasons.VolumeClaimedElsewhere, fmt.Sprintf("volume %s is promised to claim %s/%s, expected %s/%s", pv.Name, ref.Namespace, ref.Name, v.Plan.On(to).Namespace, v.claim(to, vol))), nil
 	}
 }
 
@@ -116,7 +116,7 @@ func (v mover) seal(m plans.StepContext, vol plans.Volume, pv *corev1.Persistent
 // point promises a volume to the claim of a side.
 func (v keeper) point(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume, side plans.Side, uid types.UID) plans.Observation {
 	next := pv.DeepCopy()
-	ref := RefTo(v.Plan.On(side).Namespace, v.claim(vol), uid)
+	ref := RefTo(v.Plan.On(side).Namespace, v.claim(side, vol), uid)
 	next.Spec.ClaimRef = &ref
 	sign(m, vol, next)
 	return plans.Write(fmt.Sprintf("volume %s: %s", pv.Name, pointing(pv.Spec.ClaimRef, &ref)),

@@ -19,7 +19,7 @@ type settlement struct{ keeper }
 // user's own reclaim policy LAST (S15).
 func (v settlement) settle(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, c := range v.Plan.Moved() {
-		claim, err := v.Claim(ctx, m.To(), v.Plan.ClaimName(c.Template, m.Ordinals.Start))
+		claim, err := v.Claim(ctx, m.To(), v.Plan.ClaimName(m.To(), c.Template, m.Ordinals.Start))
 		if err != nil {
 			return plans.Observation{}, err
 		}

@@ -38,13 +38,13 @@ func (v objects) strange(ctx context.Context, side plans.Side, template string, 
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	claim := v.Plan.ClaimName(template, ordinal)
+	claim := v.Plan.ClaimName(side, template, ordinal)
 	for i := range pods {
-		if pods[i].Name == v.Plan.Pod(ordinal) || !Names(&pods[i], claim) {
+		if pods[i].Name == v.Plan.Pod(side, ordinal) || !Names(&pods[i], claim) {
 			continue
 		}
 		return plans.Wait(reasons.ClaimWanted, fmt.Sprintf("%s of %s names claim %s, and would get the disk of %s the moment that the claim is there; %s",
-			Stranger(&pods[i]), v.Plan.On(side), claim, v.Plan.Pod(ordinal), Dismissal(&pods[i]))), nil
+			Stranger(&pods[i]), v.Plan.On(side), claim, v.Plan.Pod(side, ordinal), Dismissal(&pods[i]))), nil
 	}
 	return plans.Done(), nil
 }

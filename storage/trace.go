@@ -86,14 +86,14 @@ func (s *sideObjects) fill(ctx context.Context, p *plans.Plan, on client.Client,
 // else the one that a claim is bound to.
 func trace(p *plans.Plan, sides map[plans.Side]*sideObjects, of plans.ClaimMove, ordinal int32) Trace {
 	t := Trace{Ordinal: ordinal, Template: of.Template, Mode: of.Mode, Claims: map[plans.Side]*corev1.PersistentVolumeClaim{}, Volumes: map[plans.Side]*corev1.PersistentVolume{}}
-	claim, name := p.ClaimName(of.Template, ordinal), ""
+	name := ""
 	for _, side := range plans.Sides() {
-		if kept := sides[side].manifests[claim]; kept != "" {
+		if kept := sides[side].manifests[p.ClaimName(plans.Source, of.Template, ordinal)]; kept != "" {
 			name = kept
 		}
 	}
 	for _, side := range plans.Sides() {
-		c := sides[side].claims[claim]
+		c := sides[side].claims[p.ClaimName(side, of.Template, ordinal)]
 		if c == nil {
 			continue
 		}

@@ -89,7 +89,7 @@ func (v vacancy) proven(ctx context.Context, m plans.StepContext, flight plans.F
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.Plan.Pod(pod.Ordinal), pod.UID, pod.Stopped, free)
+		flight.Pods[i].Proof = fmt.Sprintf("pod %s (UID %s) is gone, %s%s", v.Plan.Pod(m.From, pod.Ordinal), pod.UID, pod.Stopped, free)
 		proofs = append(proofs, flight.Pods[i].Proof)
 	}
 	done.Reason = strings.Join(proofs, "; ")
@@ -155,7 +155,7 @@ func ended(pod *corev1.Pod) bool {
 // administrator has declared the node dead: a pod object that was deleted by force proves nothing about its
 // containers. Where only their end would show that a volume is free, its grace period must be over, too.
 func (v vacancy) stopped(ctx context.Context, m plans.StepContext, flight *plans.Flight, pod *plans.Pod) (plans.Observation, error) {
-	name := v.Plan.Pod(pod.Ordinal)
+	name := v.Plan.Pod(m.From, pod.Ordinal)
 	switch {
 	case pod.Stopped != "":
 		return plans.Done(), nil

@@ -86,7 +86,7 @@ func (a *app) begin(ctx context.Context, t *reach.Target, j *journal.Journal, f 
 	switch pause := pauses(t.Plan, planned); {
 	case pause == "":
 	case canary:
-		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(t.Plan.End()-1))
+		question += fmt.Sprintf("\nIt pauses after the first ordinal, %s, so that you can check it; --no-canary-pause continues without a pause.\n", t.Plan.Pod(plans.Source, t.Plan.End()-1))
 	default:
 		question += "\n" + pause
 	}

@@ -111,7 +111,7 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", t.Plan.Name, t.Plan.Names.Mode)
 	}
 	for _, pod := range said.Ended {
-		if !slices.ContainsFunc(slices.Collect(t.Plan.Ordinals().All()), func(o int32) bool { return t.Plan.Pod(o) == pod }) {
+		if !slices.ContainsFunc(slices.Collect(t.Plan.Ordinals().All()), func(o int32) bool { return t.Plan.Pod(plans.Source, o) == pod }) {
 			return fmt.Errorf("--ended %s: plan %s has the pods %s", pod, t.Plan.Name, t.Plan.Pods(t.Plan.Ordinals()))
 		}
 	}

@@ -148,7 +148,7 @@ func pauses(p *plans.Plan, j *journal.Journal) string {
 	if j.PauseAt == 0 {
 		return ""
 	}
-	return fmt.Sprintf("It pauses when %s has arrived.\n", p.Pod(j.PauseAt))
+	return fmt.Sprintf("It pauses when %s has arrived.\n", p.Pod(plans.Source, j.PauseAt))
 }
 
 // toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to

@@ -35,14 +35,14 @@ func (w Pair) Set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, er
 // shared claim. Of their status it reads the phase and the conditions. It may return other pods too.
 func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace), w.concerned()); err != nil {
+	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace), w.concerned(side)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", w.Plan.On(side), err)
 	}
 	return list.Items, nil
 }
 
 // concerned selects the pods of EveryPod. Neither the name nor the volumes of a pod ever change.
-func (w Pair) concerned() Only {
+func (w Pair) concerned(side plans.Side) Only {
 	return Only{Of: "the pods of the set", Fixed: true, Keep: func(o client.Object) client.Object {
 		pod, ok := o.(*corev1.Pod)
 		if !ok {
@@ -54,8 +54,8 @@ func (w Pair) concerned() Only {
 				claims = append(claims, *v.DeepCopy())
 			}
 		}
-		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.ofPlan(v.PersistentVolumeClaim.ClaimName) })
-		if !mounts && !w.Plan.HasPod(pod.Name) {
+		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.ofPlan(side, v.PersistentVolumeClaim.ClaimName) })
+		if !mounts && !w.Plan.HasPod(side, pod.Name) {
 			return nil
 		}
 		out := &corev1.Pod{
@@ -71,8 +71,8 @@ func (w Pair) concerned() Only {
 }
 
 // ofPlan reports whether a claim is one that the plan deletes on a side in the end: that of an ordinal, or a shared one.
-func (w Pair) ofPlan(claim string) bool {
-	return w.Plan.HasClaim(claim) || slices.ContainsFunc(w.Plan.Shared, func(s plans.SharedVolume) bool { return s.Claim == claim })
+func (w Pair) ofPlan(side plans.Side, claim string) bool {
+	return w.Plan.HasClaim(side, claim) || slices.ContainsFunc(w.Plan.Shared, func(s plans.SharedVolume) bool { return s.Claim == claim })
 }
 
 // Pods reads the pods that a set controls, by pod name.
@@ -106,7 +106,7 @@ func Get[T any, O interface {
 // Pod reads the pod of an ordinal; nil means that there is none.
 func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
 	ref := w.Plan.On(side)
-	return Get[corev1.Pod](ctx, w.On[side], ref.Namespace, w.Plan.Pod(ordinal), ref.String())
+	return Get[corev1.Pod](ctx, w.On[side], ref.Namespace, w.Plan.Pod(side, ordinal), ref.String())
 }
 
 // Claim reads a claim of a side; nil means that there is none.

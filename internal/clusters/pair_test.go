@@ -14,7 +14,7 @@ import (
 // what mounts one of its claims, under any name.
 func TestThePodsThatConcernAPlanAreKept(t *testing.T) {
 	p := &plans.Plan{Name: "web", Source: plans.Ref{Namespace: "shop", Name: "web"}, Claims: []plans.ClaimMove{{Template: "data"}}, Shared: []plans.SharedVolume{{Claim: "common"}}}
-	keep := Pair{Plan: p}.concerned().Keep
+	keep := Pair{Plan: p}.concerned(plans.Source).Keep
 	for _, c := range []struct {
 		name, mounts string
 		kept         bool

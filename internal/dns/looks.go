@@ -29,12 +29,12 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 			return "", err
 		}
 		for _, ip := range needed {
-			found, err := listed(ctx, p, on[d.On], d, ip, ordinal)
+			found, err := listed(ctx, on[d.On], d, sliceName(p, family(ip), ordinal), ip, pod.Name)
 			if err != nil {
 				return "", err
 			}
 			if !found {
-				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(ordinal, d.Namespace), ip, d.On)
+				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(side, ordinal, d.Namespace), ip, d.On)
 				obstacle, err := obstacle(ctx, p, on[d.On], d, ip, pod.Name)
 				return why + obstacle, err
 			}
@@ -47,7 +47,7 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 	if err != nil || why == "" {
 		return "", err
 	}
-	return fmt.Sprintf("pod %s is available, waiting until %s resolves on the %s%s", pod.Name, p.Host(ordinal, own.Namespace), own.On, why), nil
+	return fmt.Sprintf("pod %s is available, waiting until %s resolves on the %s%s", pod.Name, p.Host(side, ordinal, own.Namespace), own.On, why), nil
 }
 
 // needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the
@@ -76,9 +76,9 @@ func family(address string) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, address string, ordinal int32) (bool, error) {
+func listed(ctx context.Context, c client.Client, d plans.Directory, slice, address, hostname string) (bool, error) {
 	var s discoveryv1.EndpointSlice
-	key := client.ObjectKey{Namespace: d.Namespace, Name: sliceName(p, family(address), ordinal)}
+	key := client.ObjectKey{Namespace: d.Namespace, Name: slice}
 	if err := c.Get(ctx, key, &s); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -86,7 +86,7 @@ func listed(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directo
 		return false, fmt.Errorf("reading EndpointSlice %s on the %s: %w", key, d.On, err)
 	}
 	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-		return e.Hostname != nil && *e.Hostname == p.Pod(ordinal) && slices.Contains(e.Addresses, address) &&
+		return e.Hostname != nil && *e.Hostname == hostname && slices.Contains(e.Addresses, address) &&
 			e.Conditions.Ready != nil && *e.Conditions.Ready
 	}), nil
 }

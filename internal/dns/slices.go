@@ -83,7 +83,7 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 			continue
 		}
 		for o := p.Start; o < p.End(); o++ {
-			pod := byName[side][p.Pod(o)]
+			pod := byName[side][p.Pod(side, o)]
 			if pod == nil || isSecond(pod, byName[side.Other()][pod.Name], d.Lists != "") {
 				continue
 			}

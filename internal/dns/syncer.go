@@ -66,7 +66,7 @@ func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave
 		}
 	}
 	for side, c := range on { // from here on the bells ring
-		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.Source.Name, k.ring)
+		k.pods[side] = c.follow(ctx, place{ofPods, p.On(side).Namespace}, p.On(side).Name, k.ring)
 	}
 	for n := range k.desks {
 		d := &k.desks[n]

@@ -37,7 +37,7 @@ func TestWhatWasTakenAwayIsNotMadeAgain(t *testing.T) {
 		{"it slept before its write", nil, ErrOver, 0},
 		{"nobody can tell any more", nil, unknown, 1},
 	} {
-		p := &plans.Plan{ID: "x", Source: plans.Ref{Name: "web"}, Count: 1, Names: plans.Names{Service: "web"}}
+		p := &plans.Plan{ID: "x", Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}, Count: 1, Names: plans.Names{Service: "web"}}
 		api := fake.NewClientset()
 		asked := 0
 		d := pendingWrites{

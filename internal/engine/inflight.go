@@ -67,7 +67,7 @@ func (v *View) notReady(p *plans.Plan, wave plans.Slice) (pods []string, known b
 			continue
 		}
 		known = known && o.Source != "?" && o.Destination != "?"
-		pods = append(pods, p.Pod(o.Ordinal))
+		pods = append(pods, p.Pod(plans.Source, o.Ordinal))
 	}
 	slices.Reverse(pods)
 	return pods, known

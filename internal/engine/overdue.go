@@ -78,7 +78,7 @@ func (r *run) turnover(news clusters.Changes) bool {
 			continue
 		}
 		for o := range r.last.Step.Ordinals.All() {
-			if t.Name == r.plan.Pod(o) {
+			if t.Name == r.plan.Pod(plans.Source, o) || t.Name == r.plan.Pod(plans.Destination, o) {
 				return true
 			}
 		}

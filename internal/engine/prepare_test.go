@@ -137,7 +137,7 @@ func TestAWaveLeavesOnlyWhenItsClaimsWouldBeAdmitted(t *testing.T) {
 		}
 		e, _ := apart(t, plans.Shrink, leaves, func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Done(), nil })
 		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
-		claim.Namespace, claim.Name, claim.Spec.VolumeName = e.plan.Source.Namespace, e.plan.ClaimName("data", 2), "pv"
+		claim.Namespace, claim.Name, claim.Spec.VolumeName = e.plan.Source.Namespace, e.plan.ClaimName(plans.Source, "data", 2), "pv"
 		pv.Name, pv.Annotations = "pv", map[string]string{plans.ClaimAnnotation: `{"metadata":{"name":"` + claim.Name + `"}}`}
 		e.world.On = clusters.Clusters{
 			plans.Source: fake.NewClientBuilder().WithObjects(claim).Build(),

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -265,7 +264,7 @@ func (r *run) hears() clusters.Urgency {
 
 // ofSet reports whether an object is a pod of the set, judged by its name.
 func (r *run) ofSet(t clusters.ObjectKey) bool {
-	return t.Kind == "Pod" && strings.HasPrefix(t.Name, r.plan.Source.Name+"-")
+	return t.Kind == "Pod" && (r.plan.HasPod(plans.Source, t.Name) || r.plan.HasPod(plans.Destination, t.Name))
 }
 
 // failed reports an error and waits before the next attempt. A refusal by the API server that has lasted for

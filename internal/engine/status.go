@@ -358,7 +358,7 @@ func placed(ctx context.Context, w clusters.Pair, side plans.Side) (func(ordinal
 		return func(int32) string { return "-" }, err
 	}
 	pods, err := w.Pods(ctx, side, set)
-	return func(o int32) string { return where(set, pods[w.Plan.Pod(o)], o) }, err
+	return func(o int32) string { return where(set, pods[w.Plan.Pod(side, o)], o) }, err
 }
 
 func phase(row OrdinalView, step plans.Step, o int32) string {

@@ -168,7 +168,7 @@ func (e *Engine) inFlight(f *plans.Flight, side plans.Side) []exposed {
 			known = holds(v.Handle)
 		}
 		out = append(out,
-			exposed{side, &corev1.PersistentVolumeClaim{ObjectMeta: named(e.plan.On(side).Namespace, e.plan.ClaimName(v.Template, v.Ordinal))}, oneOf([]types.UID{v.Claim})},
+			exposed{side, &corev1.PersistentVolumeClaim{ObjectMeta: named(e.plan.On(side).Namespace, e.plan.ClaimName(side, v.Template, v.Ordinal))}, oneOf([]types.UID{v.Claim})},
 			exposed{side, &corev1.PersistentVolume{ObjectMeta: named("", v.Name)}, known})
 	}
 	return out

@@ -126,7 +126,7 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	case job == nil:
 		a.ran, a.looked = true, now
 		made := k.build(m, t)
-		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(t.ordinal)), k.undo(),
+		return plans.Write(fmt.Sprintf("%s: create Job %s for gate %s of %s", side, name, t.Name, k.plan.Pod(side, t.ordinal)), k.undo(),
 			func(ctx context.Context) error { return k.on[side].Create(ctx, made) }), nil
 	case !m.Stamp.Mine(job):
 		return plans.Stop(reasons.GateJobForeign, fmt.Sprintf("Job %s of %s is not of this plan; delete it", name, where)), nil
@@ -149,7 +149,7 @@ func (k *Keeper) job(ctx context.Context, m plans.StepContext, t turn) (plans.Ob
 	if left <= 0 {
 		return k.held(t, stateOf(job, where), fmt.Sprintf("waited %s", limit)), nil
 	}
-	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), stateOf(job, where), t.Timeout.Duration))
+	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s, for up to %s", t.Name, k.plan.Pod(t.step.GateSide(), t.ordinal), stateOf(job, where), t.Timeout.Duration))
 	s.Again = left
 	return s, nil
 }

@@ -218,7 +218,7 @@ func (k *Keeper) ask(ctx context.Context, t turn) (plans.Observation, error) {
 	}
 	what := ""
 	if a.times == 0 {
-		what = fmt.Sprintf("gate %s of %s: %s%s%s", t.Name, k.plan.Pod(t.ordinal), t.Kind(), where, k.round.again(t))
+		what = fmt.Sprintf("gate %s of %s: %s%s%s", t.Name, k.plan.Pod(t.step.GateSide(), t.ordinal), t.Kind(), where, k.round.again(t))
 	}
 	return plans.Write(what, plans.Undo{}, func(ctx context.Context) error { return k.put(ctx, t, q, max(left, time.Second)) }), nil
 }
@@ -315,7 +315,7 @@ func (t turn) wanted() string {
 }
 
 func (k *Keeper) wait(t turn, a *asking, again time.Duration) plans.Observation {
-	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
+	s := plans.Wait(reasons.GateNotPassed, fmt.Sprintf("gate %s of %s: %s; expected %s; asked every %s, for up to %s", t.Name, k.plan.Pod(t.step.GateSide(), t.ordinal), a.seen, t.wanted(), t.Interval.Duration, t.Timeout.Duration))
 	s.Again = max(again, time.Millisecond)
 	return s
 }
@@ -330,7 +330,7 @@ func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
 	if t.step.From == plans.Destination {
 		ways = "`abort --skip-gates` returns to the source without gates"
 	}
-	return plans.Stop(reasons.GateFailed, fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.ordinal), saw, t.wanted(), tried, ways))
+	return plans.Stop(reasons.GateFailed, fmt.Sprintf("gate %s (%s) of %s: %s; expected %s (%s); `resume` tries again, %s", t.Name, t.When, k.plan.Pod(t.step.GateSide(), t.ordinal), saw, t.wanted(), tried, ways))
 }
 
 // question determines the pod to ask and the question. missing is the reason why there is no such pod.
@@ -379,7 +379,7 @@ func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, str
 	if t.Pod == nil {
 		pod, err := k.pod(ctx, side, t.ordinal)
 		if pod == nil && err == nil {
-			return nil, side, fmt.Sprintf("pod %s of %s does not exist", k.plan.Pod(t.ordinal), k.plan.On(side)), nil
+			return nil, side, fmt.Sprintf("pod %s of %s does not exist", k.plan.Pod(side, t.ordinal), k.plan.On(side)), nil
 		}
 		return pod, side, "", err
 	}

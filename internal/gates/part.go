@@ -21,8 +21,8 @@ func rights(p *plans.Plan, side plans.Side) []part.Right {
 		right  part.Right
 		names  func(g plans.Gate, ordinal int32) string
 	}{
-		{func(g plans.Gate) bool { return g.Exec != nil }, part.Right{Resource: "pods/exec", Verbs: []string{"create"}}, func(_ plans.Gate, o int32) string { return p.Pod(o) }},
-		{func(g plans.Gate) bool { return g.HTTPGet != nil }, part.Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return Proxied(p.Pod(o), g.HTTPGet) }},
+		{func(g plans.Gate) bool { return g.Exec != nil }, part.Right{Resource: "pods/exec", Verbs: []string{"create"}}, func(_ plans.Gate, o int32) string { return p.Pod(side, o) }},
+		{func(g plans.Gate) bool { return g.HTTPGet != nil }, part.Right{Resource: "pods/proxy", Verbs: []string{"get"}}, func(g plans.Gate, o int32) string { return Proxied(p.Pod(side, o), g.HTTPGet) }},
 		{plans.Gate.IsJob, part.Right{Group: "batch", Resource: "jobs", Verbs: part.Changed()}, func(g plans.Gate, o int32) string { return p.JobName(g, g.StepOfGate(side), o) }},
 	} {
 		if !p.HasGate(r.needed) {

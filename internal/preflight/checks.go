@@ -172,7 +172,7 @@ func standIn(ctx context.Context, i check.Inspection, d plans.Directory) ([]chec
 	if apierrors.IsNotFound(err) {
 		return []check.Finding{{
 			Object: fmt.Sprintf("namespace %s on the %s", d.Namespace, d.On), Saw: "it does not exist",
-			Want:   fmt.Sprintf("a namespace in which %s can be looked up", i.Plan.Host(i.Plan.Start, d.Namespace)),
+			Want:   fmt.Sprintf("a namespace in which %s can be looked up", i.Plan.Host(i.To(), i.Plan.Start, d.Namespace)),
 			Remedy: "create it, move to a namespace of the same name, or make a new plan with --names none",
 		}}, nil
 	}
@@ -199,7 +199,7 @@ func ClaimsBound(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 			return nil, err
 		}
 		if b.Why != "" {
-			out = append(out, check.Finding{Object: "pod " + i.Plan.Pod(o), Saw: b.Why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
+			out = append(out, check.Finding{Object: "pod " + i.Plan.Pod(i.From, o), Saw: b.Why, Want: "claims and volumes that name each other", Remedy: "repair the storage of this ordinal first"})
 		}
 	}
 	return out, nil
@@ -220,9 +220,9 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		p := &pods.Items[k]
 		for o := range i.Ordinals.All() {
 			for _, c := range i.Plan.Moved() {
-				if claim := i.Plan.ClaimName(c.Template, o); p.Name != i.Plan.Pod(o) && storage.Mounts(p, claim) {
+				if claim := i.Plan.ClaimName(i.From, c.Template, o); p.Name != i.Plan.Pod(i.From, o) && storage.Mounts(p, claim) {
 					out = append(out, check.Finding{
-						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.Plan.Pod(o),
+						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.Plan.Pod(i.From, o),
 						Remedy: "wait for that pod or delete it (finished pods count as well)",
 					})
 				}
@@ -254,21 +254,21 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 		return nil, err
 	}
 	for o := range i.Ordinals.All() {
-		if pod := i.Plan.Pod(o); there[pod] {
+		if pod := i.Plan.Pod(i.To(), o); there[pod] {
 			out = append(out, check.Finding{Object: "pod " + ns + "/" + pod, Saw: "it exists on the " + string(i.To()), Want: "the name to be free", Remedy: "delete the pod"})
 		}
 		for _, c := range i.Plan.Claims {
 			if c.Mode == plans.Empty && i.From == plans.Destination {
 				continue // the claim that the ordinal had on the source
 			}
-			found, err := claimFree(ctx, i, i.Plan.ClaimName(c.Template, o), "the set would use it instead of the volume of the "+string(i.From))
+			found, err := claimFree(ctx, i, i.Plan.ClaimName(i.To(), c.Template, o), "the set would use it instead of the volume of the "+string(i.From))
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, found...)
 		}
 		for _, name := range made {
-			found, err := claimFree(ctx, i, i.Plan.Pod(o)+"-"+name, "the pod would wait for it: it is not the one that is made with the pod")
+			found, err := claimFree(ctx, i, i.Plan.Pod(i.To(), o)+"-"+name, "the pod would wait for it: it is not the one that is made with the pod")
 			if err != nil {
 				return nil, err
 			}
@@ -294,7 +294,7 @@ func podsInTheWay(ctx context.Context, i check.Inspection) (map[string]bool, err
 		if err != nil {
 			return nil, err
 		}
-		out[i.Plan.Pod(o)] = pod != nil
+		out[i.Plan.Pod(i.To(), o)] = pod != nil
 	}
 	return out, nil
 }

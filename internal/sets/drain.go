@@ -102,7 +102,7 @@ func (w Steps) Needs(ctx context.Context) (Needs, error) {
 		}
 		n := Need{Exposed: PlacedOn(pods, nodes)}
 		for o := range w.Plan.Ordinals().All() { // a person may have mistyped the set's own range
-			if name := w.Plan.Pod(o); plans.SliceOf(set).Has(o) && Ready(pods[name]) != "" {
+			if name := w.Plan.Pod(side, o); plans.SliceOf(set).Has(o) && Ready(pods[name]) != "" {
 				n.Down = name
 			}
 		}
@@ -137,7 +137,7 @@ func (n Needs) Most(turn plans.Side) plans.Side {
 // Spare removes the pods that will leave a side anyway.
 func (n Needs) Spare(p *plans.Plan, side plans.Side, leave plans.Slice) {
 	for o := range leave.All() {
-		delete(n[side].Exposed, p.Pod(o))
+		delete(n[side].Exposed, p.Pod(side, o))
 	}
 }
 

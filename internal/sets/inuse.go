@@ -27,7 +27,7 @@ func (w Steps) usedElsewhere(ctx context.Context) (map[plans.Dependency]string, 
 		}
 	}
 	err := clusters.Each(ctx, on, func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
-		if !w.Plan.HasPod(p.Name) {
+		if !w.Plan.HasPod(plans.Destination, p.Name) {
 			uses("pod "+p.Name, p.Spec.Subdomain, p.Spec)
 		}
 	}, there)

@@ -73,7 +73,7 @@ func setIn(namespace string, uid types.UID, slice plans.Slice) *appsv1.StatefulS
 
 // runs adds the pod of an ordinal, which is Ready.
 func (s *scene) runs(set *appsv1.StatefulSet, ordinal int32) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: s.plan.Pod(ordinal), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: s.plan.Pod(plans.Source, ordinal), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
 	p.Spec.NodeName = "n1"
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	s.pods[p.Namespace+"/"+p.Name] = p

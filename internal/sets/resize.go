@@ -142,11 +142,11 @@ func (w Steps) unready(ctx context.Context, m plans.StepContext) (plans.Observat
 	}
 	var own []corev1.Pod
 	for o := range m.Ordinals.All() {
-		if slices.ContainsFunc(there, func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) }) {
-			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(o), w.Plan.On(m.To()))), nil
+		if slices.ContainsFunc(there, func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(m.To(), o) }) {
+			return plans.Stop(reasons.PodForeign, fmt.Sprintf("pod %s of %s is in the way: the ordinal could not come up there; delete it", w.Plan.Pod(m.To(), o), w.Plan.On(m.To()))), nil
 		}
 		for i := range all {
-			if all[i].Name != w.Plan.Pod(o) {
+			if all[i].Name != w.Plan.Pod(m.From, o) {
 				continue
 			}
 			pod, why, err := w.leaves(ctx, m, &all[i])
@@ -186,9 +186,9 @@ func (w Steps) leaves(ctx context.Context, m plans.StepContext, pod *corev1.Pod)
 // set's mounts one of them. The wait for that pod is better with the ordinals up than with them down.
 func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 	for o := range m.Ordinals.All() {
-		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(o) })
+		others := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == w.Plan.Pod(m.From, o) })
 		for _, c := range w.Plan.Moved() {
-			claim := w.Plan.ClaimName(c.Template, o)
+			claim := w.Plan.ClaimName(m.From, c.Template, o)
 			if users := storage.Users(others, claim); users != "" {
 				return fmt.Sprintf("claim %s of %s is also mounted by pod %s; no ordinal is scaled down until that pod is gone: wait for it or delete it", claim, w.Plan.On(m.From), users)
 			}
@@ -287,7 +287,7 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 
 // comes waits for a pod. A pod that exists depends on its scheduler, its node and its application.
 func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
-	s := plans.Wait(reasons.PodNotReady, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(ordinal), w.Plan.On(m.To()), Ready(pod)))
+	s := plans.Wait(reasons.PodNotReady, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(m.To(), ordinal), w.Plan.On(m.To()), Ready(pod)))
 	s.Idle = pod != nil
 	return s
 }
@@ -337,7 +337,7 @@ func (w Steps) empty(ctx context.Context, m plans.StepContext) (string, error) {
 		}
 		for i, v := range m.Flight.Of(o) {
 			if i >= len(vols) || vols[i].Name != v.Name || !storage.SameDisk(vols[i].Handle, v.Handle) {
-				return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.Plan.ClaimName(v.Template, o), w.Plan.On(m.To()), v.Name), nil
+				return fmt.Sprintf("claim %s of %s is not bound to volume %s", w.Plan.ClaimName(m.To(), v.Template, o), w.Plan.On(m.To()), v.Name), nil
 			}
 		}
 	}

@@ -139,7 +139,7 @@ func (d stranded) holds(ctx context.Context, side plans.Side, set *appsv1.Statef
 	}
 	ordered := set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	for o := range plans.SliceOf(set).All() {
-		name := d.Plan.Pod(o)
+		name := d.Plan.Pod(side, o)
 		if pod := all[name]; pod == nil || ordered && Ready(pod) != "" {
 			return name + " " + Ready(pod), nil
 		}
@@ -202,8 +202,8 @@ func (w Steps) inOrder(ctx context.Context, m plans.StepContext, ordinal int32, 
 		return plans.Observation{}, err
 	}
 	for o := range plans.SliceOf(set).All() {
-		if why := Ready(all[w.Plan.Pod(o)]); o < ordinal && !m.Ordinals.Has(o) && why != "" {
-			waits.Reason += fmt.Sprintf("; its set makes it when all pods below it are available, and pod %s %s", w.Plan.Pod(o), why)
+		if why := Ready(all[w.Plan.Pod(m.To(), o)]); o < ordinal && !m.Ordinals.Has(o) && why != "" {
+			waits.Reason += fmt.Sprintf("; its set makes it when all pods below it are available, and pod %s %s", w.Plan.Pod(m.To(), o), why)
 			break
 		}
 	}

@@ -34,7 +34,7 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 		if !slice.Has(o) {
 			continue
 		}
-		why := Ready(pods[w.Plan.Pod(o)])
+		why := Ready(pods[w.Plan.Pod(side, o)])
 		if why == "" {
 			up++
 		}
@@ -42,7 +42,7 @@ func count(ctx context.Context, w clusters.Pair, side plans.Side, set *appsv1.St
 		case wave.Has(o) && why == "":
 			t.serving++
 		case !wave.Has(o) && why != "":
-			t.down = append(t.down, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(o), w.Plan.On(side), why))
+			t.down = append(t.down, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(side, o), w.Plan.On(side), why))
 		}
 	}
 	if set.Spec.MinReadySeconds > 0 {

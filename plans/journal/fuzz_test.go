@@ -130,7 +130,7 @@ func seen(p *plans.Plan, j *Journal, step plans.Step, began bool) {
 	for seq := j.Done + 1; seq <= j.Begun; seq++ { // as a takeover does
 		s, _ := p.Step(j.Leg, seq)
 		for o := range s.Ordinals.All() {
-			_ = p.Pod(o)
+			_ = p.Pod(plans.Source, o)
 		}
 	}
 	_, _ = step.ID(), p.Pods(step.Ordinals)

@@ -169,7 +169,7 @@ func NamesOf(p *plans.Plan) Names {
 		return out
 	}
 	for o := p.Start; o < p.End(); o++ {
-		out.Items = append(out.Items, PodNames{o, p.Pod(o), p.FindAs(o, plans.Source), p.FindAs(o, plans.Destination)})
+		out.Items = append(out.Items, PodNames{o, p.Pod(plans.Source, o), p.FindAs(o, plans.Source), p.FindAs(o, plans.Destination)})
 	}
 	return out
 }
@@ -234,7 +234,7 @@ func story(p *plans.Plan, wave plans.Slice) string {
 	case wave.Replicas == 1:
 		var claims []string
 		for _, c := range p.Claims {
-			claims = append(claims, p.ClaimName(c.Template, wave.Start))
+			claims = append(claims, p.ClaimName(plans.Source, c.Template, wave.Start))
 		}
 		hand = fmt.Sprintf(", hand over %s", strings.Join(claims, ", "))
 	default:

@@ -72,7 +72,7 @@ func (w *world) consented(r *process, before, after plans.Slice, side plans.Side
 			continue
 		}
 		for _, g := range w.plan.GatesAt(plans.Quiesce) {
-			what := fmt.Sprintf("%s %s %s", g.Name, w.plan.Pod(o), side)
+			what := fmt.Sprintf("%s %s %s", g.Name, w.plan.Pod(side, o), side)
 			if at := w.lastYes(r, o, what); at.After(last) {
 				last = at
 			}

@@ -46,7 +46,7 @@ func (w *world) slice(side plans.Side) plans.Slice {
 }
 
 func (w *world) pod(side plans.Side, ordinal int32) *corev1.Pod {
-	pod, _ := get[*corev1.Pod](w.on[side], w.namespace(side), w.plan.Pod(ordinal))
+	pod, _ := get[*corev1.Pod](w.on[side], w.namespace(side), w.plan.Pod(side, ordinal))
 	return pod
 }
 

@@ -186,7 +186,7 @@ func (w *world) heeded() {
 			// Every ordinal above one that has left has arrived.
 			came := g.When == plans.AfterGrow && o-w.plan.Window >= w.slice(plans.Source).End()
 			side := map[plans.When]plans.Side{plans.BeforeShrink: plans.Source, plans.AfterGrow: plans.Destination}[g.When]
-			if what := fmt.Sprintf("%s %s %s", g.Name, w.plan.Pod(o), side); (left || came) && w.app.yes[what] == 0 {
+			if what := fmt.Sprintf("%s %s %s", g.Name, w.plan.Pod(side, o), side); (left || came) && w.app.yes[what] == 0 {
 				w.fail("gates", "ordinal %d went on without %q", o, what)
 			}
 		}

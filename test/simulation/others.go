@@ -209,7 +209,7 @@ func stray(side plans.Side) foreignWrite {
 			next, step = w.slice(side).Start-1, -1
 		}
 		for ; w.plan.Ordinals().Has(next); next += step {
-			name := w.plan.ClaimName("data", next)
+			name := w.plan.ClaimName(plans.Source, "data", next)
 			if _, there := get[*corev1.PersistentVolumeClaim](w.on[side], w.namespace(side), name); !there {
 				return name
 			}

@@ -40,7 +40,7 @@ func (w *world) recovers(t *testing.T, said recovery.Said) {
 	got, err := recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 	if err != nil && len(w.options.Templates) == 0 && w.journal.Flight != nil { // no volume tells on which node its pods ran
 		for o := range w.journal.Flight.Ordinals.All() {
-			said.Ended = append(said.Ended, w.plan.Pod(o))
+			said.Ended = append(said.Ended, w.plan.Pod(plans.Source, o))
 		}
 		got, err = recovery.Recovery{Plan: w.plan, On: on, Said: said}.Look(t.Context())
 	}

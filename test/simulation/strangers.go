@@ -21,7 +21,7 @@ const nightly = "nightly"
 
 // stranger makes a pod on a side that mounts the claim of an ordinal, as a Job of a CronJob does.
 func (w *world) stranger(side plans.Side, ordinal int32) *corev1.Pod {
-	claim := w.plan.ClaimName(w.options.Templates[0], ordinal)
+	claim := w.plan.ClaimName(plans.Source, w.options.Templates[0], ordinal)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(side), Name: fmt.Sprintf("%s-%d-of-%s", nightly, w.version(), claim)}}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: nightly, UID: nightly, Controller: new(true)}}
 	pod.Spec.Containers = []corev1.Container{{Name: "backup"}}
@@ -46,7 +46,7 @@ func (w *world) dismiss() {
 // strangers returns the pods of other workloads on a side that name a claim and have not ended.
 func (w *world) strangers(side plans.Side, claim string) (out []*corev1.Pod) {
 	for _, p := range all[*corev1.Pod](w.on[side]) {
-		if p.Namespace == w.namespace(side) && !w.plan.HasPod(p.Name) && storage.Mounts(p, claim) && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded {
+		if p.Namespace == w.namespace(side) && !w.plan.HasPod(side, p.Name) && storage.Mounts(p, claim) && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded {
 			out = append(out, p)
 		}
 	}
@@ -58,7 +58,7 @@ func (w *world) strangers(side plans.Side, claim string) (out []*corev1.Pod) {
 func (w *world) theirsAlone() {
 	for o := range w.plan.Ordinals().All() {
 		for _, t := range w.options.Templates {
-			name := w.plan.ClaimName(t, o)
+			name := w.plan.ClaimName(plans.Source, t, o)
 			if disk := w.diskFor(plans.Source, name); disk != "" && disk == w.diskFor(plans.Destination, name) && !w.left(name) {
 				w.fail("S20", "%s is bound to claims %s of both sides", disk, name)
 			}
@@ -92,7 +92,7 @@ func (r *process) alone(s *store, o client.Object, before plans.Slice) {
 		}
 		for ordinal := range w.plan.Ordinals().All() {
 			for _, t := range w.options.Templates {
-				name := w.plan.ClaimName(t, ordinal)
+				name := w.plan.ClaimName(plans.Source, t, ordinal)
 				if _, claim := o.(*corev1.PersistentVolumeClaim); claim && o.GetName() != name || !claim && !w.gains(side, before, ordinal) || w.left(name) {
 					continue
 				}

@@ -469,7 +469,7 @@ const lostNode = "one-node-lost"
 // attachedForGood lets a lost node of the source have the volume of an ordinal attached, and returns the volume.
 func (w *world) attachedForGood(t *testing.T, ordinal int32) string {
 	t.Helper()
-	claim, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], w.namespace(plans.Destination), w.plan.ClaimName("data", ordinal))
+	claim, ok := get[*corev1.PersistentVolumeClaim](w.on[plans.Destination], w.namespace(plans.Destination), w.plan.ClaimName(plans.Destination, "data", ordinal))
 	if !ok {
 		t.Fatalf("ordinal %d has no claim", ordinal)
 	}

@@ -140,7 +140,7 @@ func (c *collection) side(ctx context.Context, side plans.Side, j *journal.Journ
 	c.put(folder+"set.yaml", set, err)
 	var pods corev1.PodList
 	err = on.List(ctx, &pods, client.InNamespace(ref.Namespace))
-	mine := slices.DeleteFunc(pods.Items, func(o corev1.Pod) bool { return !c.ofPlan(o.Name) })
+	mine := slices.DeleteFunc(pods.Items, func(o corev1.Pod) bool { return !c.ofPlan(side, o.Name) })
 	c.put(folder+"pods.yaml", mine, err)
 	volumes := c.claims(ctx, side, mine)
 	if j != nil && j.Flight != nil {
@@ -153,17 +153,17 @@ func (c *collection) side(ctx context.Context, side plans.Side, j *journal.Journ
 	var budgets policyv1.PodDisruptionBudgetList
 	err = on.List(ctx, &budgets, client.InNamespace(ref.Namespace))
 	c.put(folder+"budgets.yaml", budgets.Items, err)
-	c.events(ctx, folder+"events.yaml", on, ref.Namespace, c.ofPlan)
+	c.events(ctx, folder+"events.yaml", on, ref.Namespace, func(name string) bool { return c.ofPlan(side, name) })
 }
 
 // ofPlan reports whether an object of a side's namespace belongs to the plan, by its name.
-func (c *collection) ofPlan(name string) bool {
+func (c *collection) ofPlan(side plans.Side, name string) bool {
 	p := c.target.Plan
-	if name == p.Source.Name || name == p.Destination.Name || name == p.Budget.Source || name == p.Budget.Destination {
+	if budget, _ := p.BudgetOn(side); name == p.On(side).Name || name == budget {
 		return true
 	}
 	for o := range p.Ordinals().All() {
-		if name == p.Pod(o) || slices.ContainsFunc(p.Claims, func(m plans.ClaimMove) bool { return name == p.ClaimName(m.Template, o) }) {
+		if name == p.Pod(side, o) || slices.ContainsFunc(p.Claims, func(m plans.ClaimMove) bool { return name == p.ClaimName(side, m.Template, o) }) {
 			return true
 		}
 	}
@@ -175,7 +175,7 @@ func (c *collection) claims(ctx context.Context, side plans.Side, pods []corev1.
 	var claims corev1.PersistentVolumeClaimList
 	err := c.target.On[side].List(ctx, &claims, client.InNamespace(c.target.Plan.On(side).Namespace))
 	mine := slices.DeleteFunc(claims.Items, func(o corev1.PersistentVolumeClaim) bool {
-		return !c.ofPlan(o.Name) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return storage.Mounts(&p, o.Name) })
+		return !c.ofPlan(side, o.Name) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return storage.Mounts(&p, o.Name) })
 	})
 	c.put(string(side)+"/claims.yaml", mine, err)
 	for _, o := range mine {

@@ -23,7 +23,7 @@ func TestTheEstimateReadsWhatTheChecksHaveRead(t *testing.T) {
 	p := planstest.Three()
 	began := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.Source.Namespace, Name: p.Source.Name, UID: "u"}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Source.Namespace, Name: p.Pod(p.Start), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Source.Namespace, Name: p.Pod(plans.Source, p.Start), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}}}
 	pod.Status = corev1.PodStatus{StartTime: &began, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(began.Add(20 * time.Second))}}}
 	requests := 0
 	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(set, pod).WithInterceptorFuncs(interceptor.Funcs{

@@ -18,7 +18,7 @@ func LeftBehind(t *reach.Target, side plans.Side) string {
 	for _, c := range t.Plan.Claims {
 		for o := range t.Plan.Ordinals().All() {
 			if !c.Mode.Moved() {
-				names = append(names, t.Plan.ClaimName(c.Template, o))
+				names = append(names, t.Plan.ClaimName(side, c.Template, o))
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (r *Roll) Call(ctx context.Context, w clusters.Pair, wave plans.Slice) (gon
 			byName[pods[i].Name] = &pods[i]
 		}
 		for o := range w.Plan.Ordinals().All() {
-			now[place{side, o}] = stands(byName[w.Plan.Pod(o)])
+			now[place{side, o}] = stands(byName[w.Plan.Pod(side, o)])
 		}
 	}
 	was := *r
@@ -50,7 +50,7 @@ func (r *Roll) Call(ctx context.Context, w clusters.Pair, wave plans.Slice) (gon
 		for _, side := range plans.Sides() {
 			at := place{side, o}
 			if was.called[at] != now[at] && (was.wave == wave || !was.wave.Has(o)) {
-				return fmt.Sprintf("pod %s of %s was unavailable", w.Plan.Pod(o), w.Plan.On(side)), nil
+				return fmt.Sprintf("pod %s of %s was unavailable", w.Plan.Pod(side, o), w.Plan.On(side)), nil
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func (m *marks) tell() []string {
 		out = append(out, fmt.Sprintf("%s: PodDisruptionBudget %s asks for %s, %s", side, name, pdb.Words(b.Spec), stampOf(b)))
 	}
 	for _, t := range m.traces {
-		line := fmt.Sprintf("claim %s:", m.plan.ClaimName(t.Template, t.Ordinal))
+		line := fmt.Sprintf("claim %s:", m.plan.ClaimName(plans.Source, t.Template, t.Ordinal))
 		for _, side := range plans.Sides() {
 			if c := t.Claims[side]; c != nil {
 				line += fmt.Sprintf(" on the %s %s,", side, c.Status.Phase)

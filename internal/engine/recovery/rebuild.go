@@ -147,7 +147,7 @@ func (b rebuilding) inFlight(j *journal.Journal, wave plans.Slice, from plans.Si
 		vol, there := t.Volume(b.plan, from)
 		if !there {
 			return fmt.Errorf("ordinal %d is on neither side, and no volume of the %s carries a mark of plan %s for its claim %s: find the volume (its disk has not been touched), and put its annotations stsmigrate.dev/* back",
-				t.Ordinal, from, b.plan.Name, b.plan.ClaimName(t.Template, t.Ordinal))
+				t.Ordinal, from, b.plan.Name, b.plan.ClaimName(from, t.Template, t.Ordinal))
 		}
 		j.Flight.Volumes = append(j.Flight.Volumes, vol)
 		if from != s.From { // reversed: every look of the abort can be repeated

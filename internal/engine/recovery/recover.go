@@ -118,7 +118,7 @@ func (r Recovery) pods(ctx context.Context, j *journal.Journal, out *Recovered) 
 	}
 	var errs []error
 	for o := range j.Flight.Ordinals.All() {
-		name := r.Plan.Pod(o)
+		name := r.Plan.Pod(j.Flight.From, o)
 		pod, why, err := storage.LastSeen(ctx, r.Plan, r.On, j.Flight.From, o, j.Flight.Of(o))
 		switch {
 		case err != nil:

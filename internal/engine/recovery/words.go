@@ -24,7 +24,7 @@ func Words(p *plans.Plan, j *journal.Journal) []string {
 	if f := j.Flight; f != nil && len(f.Volumes) > 0 {
 		add("ordinals %s are on neither side, and left the %s", f.Ordinals, f.From)
 		for _, v := range f.Volumes {
-			add("  volume %s of claim %s, disk %s", v.Name, p.ClaimName(v.Template, v.Ordinal), v.Handle)
+			add("  volume %s of claim %s, disk %s", v.Name, p.ClaimName(f.From, v.Template, v.Ordinal), v.Handle)
 		}
 	}
 	for _, side := range plans.Sides() {

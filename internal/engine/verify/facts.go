@@ -77,7 +77,7 @@ func (f *facts) side(ctx context.Context, w clusters.Pair, side plans.Side) erro
 	}
 	names := map[string]bool{}
 	for o := range w.Plan.Ordinals().All() {
-		names[w.Plan.Pod(o)] = true
+		names[w.Plan.Pod(side, o)] = true
 	}
 	f.pods[side] = map[string]*corev1.Pod{}
 	for k := range all {

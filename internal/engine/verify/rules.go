@@ -190,8 +190,8 @@ func (c *comparison) ranges() {
 // onePlace is S1: every ordinal is on one side, in ranges and in pods.
 func (c *comparison) onePlace() {
 	for o := range c.plan.Ordinals().All() {
-		here, there := c.facts.pods[plans.Source][c.plan.Pod(o)], c.facts.pods[plans.Destination][c.plan.Pod(o)]
-		c.expect(here == nil || there == nil, "S1", "pod "+c.plan.Pod(o), "it exists on both sides", "one side")
+		here, there := c.facts.pods[plans.Source][c.plan.Pod(plans.Source, o)], c.facts.pods[plans.Destination][c.plan.Pod(plans.Destination, o)]
+		c.expect(here == nil || there == nil, "S1", "pod "+c.plan.Pod(plans.Source, o), "it exists on both sides", "one side")
 		both := c.has(plans.Source, o) && c.has(plans.Destination, o)
 		c.expect(!both, "S1", fmt.Sprintf("ordinal %d", o), "both sets have it in their ranges", "one of them")
 		for side, pod := range map[plans.Side]*corev1.Pod{plans.Source: here, plans.Destination: there} {
@@ -212,7 +212,7 @@ func (c *comparison) kept() {
 	for _, t := range c.traces {
 		marked := t.Protected(c.plan)
 		if c.protects(t.Ordinal) {
-			c.expect(marked, "S4", c.claim(t), "none of its volumes has the annotations of the plan", "a protected volume")
+			c.expect(marked, "S4", c.claim(plans.Source, t), "none of its volumes has the annotations of the plan", "a protected volume")
 		}
 		for _, side := range c.clusters() {
 			pv := t.Volumes[side]
@@ -220,7 +220,7 @@ func (c *comparison) kept() {
 				continue
 			}
 			if c.protects(t.Ordinal) && marked {
-				c.expect(storage.Marked(c.plan, pv), "S4", c.claim(t)+": "+named(pv, side), "it has lost the annotations of the plan", "a protected volume")
+				c.expect(storage.Marked(c.plan, pv), "S4", c.claim(side, t)+": "+named(pv, side), "it has lost the annotations of the plan", "a protected volume")
 			}
 			leaves := c.more && c.step.Op == plans.Settle // the plan deletes the object that is left over
 			c.expect(pv.DeletionTimestamp == nil || leaves, "S4", named(pv, side), "another writer has deleted it, and its finalizers keep it", "a volume that stays")
@@ -256,15 +256,15 @@ func (c *comparison) protects(ordinal int32) bool {
 	return false
 }
 
-func (c *comparison) claim(t storage.Trace) string {
-	return "claim " + c.plan.ClaimName(t.Template, t.Ordinal)
+func (c *comparison) claim(side plans.Side, t storage.Trace) string {
+	return "claim " + c.plan.ClaimName(side, t.Template, t.Ordinal)
 }
 
 // bound is S5: the claims of an ordinal are on the side that has it, bound to its own volume, and mean one disk.
 func (c *comparison) bound() {
 	for _, t := range c.traces {
 		if a, b := t.Volumes[plans.Source], t.Volumes[plans.Destination]; a != nil && b != nil && !t.Mode.OneObject() {
-			c.expect(t.OneDisk(), "S5", c.claim(t), "its volume means another disk on each side", "one disk")
+			c.expect(t.OneDisk(), "S5", c.claim(plans.Source, t), "its volume means another disk on each side", "one disk")
 		}
 		if c.inFlight(t.Ordinal) || c.step.Op.Closes() && c.more {
 			continue // the steps that hand over, and those that clean up, look at every one of these themselves
@@ -272,10 +272,10 @@ func (c *comparison) bound() {
 		for _, side := range plans.Sides() {
 			claim := t.Claims[side]
 			if !c.has(side, t.Ordinal) {
-				c.expect(claim == nil || c.spare(t, claim), "S5", c.claim(t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
+				c.expect(claim == nil || c.spare(t, claim), "S5", c.claim(side, t)+" on the "+string(side), "it exists", "none, since the ordinal is on the other side")
 				continue
 			}
-			c.expect(claim != nil, "S5", c.claim(t)+" on the "+string(side), "it does not exist", "a claim that is bound to the ordinal's volume")
+			c.expect(claim != nil, "S5", c.claim(side, t)+" on the "+string(side), "it does not exist", "a claim that is bound to the ordinal's volume")
 			if claim != nil {
 				c.ownVolume(t, side, claim)
 			}

@@ -44,7 +44,7 @@ func NewVolumes(ctx context.Context, p *plans.Plan, on clusters.Clusters, side p
 			}
 		}
 	}
-	ours := claimSet(p)
+	ours := claimSet(p, side)
 	out := map[string]string{}
 	for _, name := range names {
 		pv, _, why, err := storage.Made(ctx, p, on, side, name)

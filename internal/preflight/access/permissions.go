@@ -25,10 +25,10 @@ func Rights(p *plans.Plan, side plans.Side) []part.Right {
 	return append(parts.Rights(p, side), scalers)
 }
 
-// claimSet returns the names of the plan's claims as a set.
-func claimSet(p *plans.Plan) map[string]bool {
+// claimSet returns the names of the plan's claims on a side as a set.
+func claimSet(p *plans.Plan, side plans.Side) map[string]bool {
 	out := map[string]bool{}
-	for _, name := range storage.ClaimNames(p) {
+	for _, name := range storage.ClaimNames(p, side) {
 		out[name] = true
 	}
 	return out
@@ -48,10 +48,10 @@ func ForEvents() part.Right { return part.Right{Resource: "events", Verbs: []str
 
 // ForStranded returns the right to delete the pods that the controller of a side's set does not come to. It is not part
 // of Rights: without it, the plan waits until another user deletes such a pod.
-func ForStranded(p *plans.Plan) part.Right {
+func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 	r := part.Right{Resource: "pods", Verbs: []string{"delete"}}
 	for o := range p.Ordinals().All() {
-		r.Names = append(r.Names, p.Pod(o))
+		r.Names = append(r.Names, p.Pod(side, o))
 	}
 	return r
 }
@@ -134,7 +134,7 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 
 // deletesPods warns where a plan could not delete the pods that the controller of a set does not come to.
 func deletesPods(ctx context.Context, i check.Inspection, side plans.Side) ([]check.Finding, error) {
-	r := ForStranded(i.Plan)
+	r := ForStranded(i.Plan, side)
 	if ok, err := Allowed(ctx, i, side, r, "delete"); ok || err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 		if on[side] == nil {
 			continue
 		}
-		bound, err := boundTo(ctx, p, on[side], p.On(side).Namespace)
+		bound, err := boundTo(ctx, p, on, side)
 		if err != nil {
 			return nil, err
 		}
@@ -67,28 +67,29 @@ func Disks(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 // volumeNames reads the names of the volumes that the claims of the source have, of those that have moved, and of those
 // that the pod template names. While no wave is in flight these are all volumes of the plan.
 func volumeNames(ctx context.Context, p *plans.Plan, on clusters.Clusters) ([]string, error) {
-	out, err := boundTo(ctx, p, on[plans.Source], p.Source.Namespace)
+	out, err := boundTo(ctx, p, on, plans.Source)
 	if err != nil {
 		return nil, err
 	}
 	moved := *p
 	moved.Claims = p.Moved() // the volumes of the others are new there, and no write is about them
-	there, err := boundTo(ctx, &moved, on[plans.Destination], p.Destination.Namespace)
+	there, err := boundTo(ctx, &moved, on, plans.Destination)
 	out = slices.Concat(out, there, sharedVolumes(p))
 	slices.Sort(out)
 	return slices.Compact(out), err
 }
 
-// boundTo reads which volumes the claims of the ordinals have in a namespace.
-func boundTo(ctx context.Context, p *plans.Plan, on client.Client, namespace string) ([]string, error) {
+// boundTo reads which volumes the claims of the ordinals have on a side.
+func boundTo(ctx context.Context, p *plans.Plan, on clusters.Clusters, side plans.Side) ([]string, error) {
 	if len(p.Claims) == 0 {
 		return nil, nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	if err := on.List(ctx, &claims, client.InNamespace(namespace)); err != nil {
+	namespace := p.On(side).Namespace
+	if err := on[side].List(ctx, &claims, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the claims of namespace %s: %w", namespace, err)
 	}
-	ours := claimSet(p)
+	ours := claimSet(p, side)
 	var out []string
 	for _, c := range claims.Items {
 		if ours[c.Name] && c.Spec.VolumeName != "" {

@@ -18,7 +18,7 @@ import (
 // names of the plan's volumes.
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []part.Right{ForEvents(), ForStranded(p)}))
+	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []part.Right{ForEvents(), ForStranded(p, side)}))
 }
 
 // UserRoles returns the Roles and bindings of the users and groups who carry one plan out with commands. Consent is for
@@ -31,7 +31,7 @@ func UserRoles(p *plans.Plan, side plans.Side, users, groups, volumes []string) 
 	for _, name := range groups {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name})
 	}
-	rights := append(slices.Concat(Rights(p, side), ForChecks(p, side)), ForEvents(), ForStranded(p))
+	rights := append(slices.Concat(Rights(p, side), ForChecks(p, side)), ForEvents(), ForStranded(p, side))
 	if side == plans.Destination {
 		rights = append(rights, ForRecords()...)
 	}

@@ -47,10 +47,9 @@ func Owner(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	return out, nil
 }
 
-// targets reports whether the target reference of an autoscaler means the set. The sets of both sides have
-// one name.
-func targets(i check.Inspection, kind, name string) bool {
-	return plans.IsSet(kind) && name == i.Plan.Source.Name
+// targets reports whether the target reference of an autoscaler means the set of a side.
+func targets(i check.Inspection, side plans.Side, kind, name string) bool {
+	return plans.IsSet(kind) && name == i.Plan.On(side).Name
 }
 
 // Autoscaler refuses a HorizontalPodAutoscaler on either set, even where the set does not exist yet: on the
@@ -63,7 +62,7 @@ func Autoscaler(ctx context.Context, i check.Inspection) ([]check.Finding, error
 			return nil, fmt.Errorf("listing the HorizontalPodAutoscalers of %s: %w", i.Plan.On(side), err)
 		}
 		for _, h := range list.Items {
-			if !targets(i, h.Spec.ScaleTargetRef.Kind, h.Spec.ScaleTargetRef.Name) {
+			if !targets(i, side, h.Spec.ScaleTargetRef.Kind, h.Spec.ScaleTargetRef.Name) {
 				continue
 			}
 			f := check.Finding{Object: i.Name(side), Saw: "HorizontalPodAutoscaler " + h.Name + " scales it", Want: "no autoscaler"}
@@ -115,7 +114,7 @@ func Keda(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		for _, o := range objects {
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "kind")
 			name, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
-			if !targets(i, kind, name) || pausedKEDA(o.GetAnnotations()) {
+			if !targets(i, side, kind, name) || pausedKEDA(o.GetAnnotations()) {
 				continue
 			}
 			out = append(out, check.Finding{
@@ -153,7 +152,7 @@ func VerticalAutoscaler(ctx context.Context, i check.Inspection) ([]check.Findin
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "targetRef", "kind")
 			name, _, _ := unstructured.NestedString(o.Object, "spec", "targetRef", "name")
 			mode, _, _ := unstructured.NestedString(o.Object, "spec", "updatePolicy", "updateMode")
-			if !targets(i, kind, name) || mode == "Off" || mode == "Initial" {
+			if !targets(i, side, kind, name) || mode == "Off" || mode == "Initial" {
 				continue
 			}
 			if mode == "" {

@@ -34,7 +34,7 @@ func ClaimsAwaited(ctx context.Context, i check.Inspection) ([]check.Finding, er
 	var out []check.Finding
 	for k := range there {
 		for _, claim := range claims {
-			if pod := &there[k]; storage.Names(pod, claim) && !i.Plan.HasPod(pod.Name) {
+			if pod := &there[k]; storage.Names(pod, claim) && !i.Plan.HasPod(plans.Destination, pod.Name) {
 				out = append(out, check.Finding{
 					Object: "pod " + pod.Namespace + "/" + pod.Name, Saw: fmt.Sprintf("%s on the destination names claim %s, which the set will have there", storage.Stranger(pod), claim),
 					Want: "no pod that waits for a claim of the set", Remedy: storage.Dismissal(pod),
@@ -56,7 +56,7 @@ func ClaimsAwaited(ctx context.Context, i check.Inspection) ([]check.Finding, er
 func movedClaims(i check.Inspection) (out []string) {
 	for o := range i.Ordinals.All() {
 		for _, c := range i.Plan.Moved() {
-			out = append(out, i.Plan.ClaimName(c.Template, o))
+			out = append(out, i.Plan.ClaimName(plans.Destination, c.Template, o))
 		}
 	}
 	return out

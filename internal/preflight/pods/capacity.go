@@ -60,7 +60,7 @@ func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 			continue
 		}
 		out = append(out, check.Finding{
-			Object: fmt.Sprintf("pod %s on the %s (%s)", i.Plan.Pod(o), i.To(), i.Plan.On(i.To()).Context), Saw: why, Want: "a node that can take it",
+			Object: fmt.Sprintf("pod %s on the %s (%s)", i.Plan.Pod(i.To(), o), i.To(), i.Plan.On(i.To()).Context), Saw: why, Want: "a node that can take it",
 			Remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		})
 	}
@@ -90,7 +90,7 @@ func unseenPods(i check.Inspection) check.Finding {
 func running(ctx context.Context, i check.Inspection, node string) (corev1.ResourceList, error) {
 	leaving := map[string]bool{}
 	for o := range i.Ordinals.All() {
-		leaving[i.Plan.Pod(o)] = i.Plan.OneCluster()
+		leaving[i.Plan.Pod(i.From, o)] = i.Plan.OneCluster()
 	}
 	used := corev1.ResourceList{}
 	err := clusters.Each(ctx, i.On[i.To()], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {

@@ -207,7 +207,7 @@ func moving(ctx context.Context, i check.Inspection) (out []corev1.PersistentVol
 	names := map[string]bool{}
 	for o := range i.Ordinals.All() {
 		for _, t := range i.Plan.Claims {
-			names[i.Plan.ClaimName(t.Template, o)] = true
+			names[i.Plan.ClaimName(plans.Source, t.Template, o)] = true
 		}
 	}
 	if i.Midway {

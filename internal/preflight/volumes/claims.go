@@ -28,7 +28,7 @@ func ClaimsLeft(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	moving := map[string]bool{}
 	for o := range i.Plan.Ordinals().All() {
 		for _, c := range i.Plan.Claims {
-			moving[i.Plan.ClaimName(c.Template, o)] = true
+			moving[i.Plan.ClaimName(plans.Source, c.Template, o)] = true
 		}
 	}
 	var out []check.Finding
@@ -69,7 +69,7 @@ func Settled(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	seen := map[string]bool{}
 	for o := range i.Ordinals.All() {
 		for _, c := range i.Plan.Moved() {
-			claim, err := i.Claim(ctx, i.From, i.Plan.ClaimName(c.Template, o))
+			claim, err := i.Claim(ctx, i.From, i.Plan.ClaimName(i.From, c.Template, o))
 			if err != nil {
 				return nil, err
 			}

@@ -64,7 +64,7 @@ func departing(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVol
 // arrived returns the volumes of the claims that the destination has received.
 func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolume, error) {
 	ours := map[string]bool{}
-	for _, name := range movedClaims(i.Plan) {
+	for _, name := range movedClaims(i.Plan, plans.Destination) {
 		ours[name] = true
 	}
 	var claims corev1.PersistentVolumeClaimList
@@ -86,12 +86,12 @@ func arrived(ctx context.Context, i check.Inspection) ([]*corev1.PersistentVolum
 	return out, err
 }
 
-// movedClaims returns the names of the claims that the plan hands over.
-func movedClaims(p *plans.Plan) []string {
+// movedClaims returns the names of the claims that the plan hands over, on a side.
+func movedClaims(p *plans.Plan, side plans.Side) []string {
 	var out []string
 	for o := range p.Ordinals().All() {
 		for _, c := range p.Moved() {
-			out = append(out, p.ClaimName(c.Template, o))
+			out = append(out, p.ClaimName(side, c.Template, o))
 		}
 	}
 	for _, s := range p.Shared {

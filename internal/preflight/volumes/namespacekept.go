@@ -95,7 +95,7 @@ func heirsOf(ctx context.Context, i check.Inspection, k heir) ([]check.Finding, 
 	if err != nil {
 		return check.Unseen(err, k.kind.Kind+"s of namespace "+old, k.resource+"."+k.kind.Group)
 	}
-	moved := movedClaims(i.Plan)
+	moved := movedClaims(i.Plan, plans.Source)
 	var names []string
 	for _, o := range list.Items {
 		if claim, _, _ := unstructured.NestedString(o.Object, k.claim...); slices.Contains(moved, claim) {

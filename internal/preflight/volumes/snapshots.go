@@ -36,7 +36,7 @@ func Snapshots(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 	for o := range i.Ordinals.All() {
 		for _, c := range i.Plan.Moved() {
 			all++
-			if name := i.Plan.ClaimName(c.Template, o); !recent[name] {
+			if name := i.Plan.ClaimName(plans.Source, c.Template, o); !recent[name] {
 				without = append(without, name)
 			}
 		}
@@ -80,7 +80,7 @@ func ClaimsKept(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	var out []check.Finding
 	for o := range i.Ordinals.All() {
 		for _, c := range i.Plan.Moved() {
-			name := i.Plan.ClaimName(c.Template, o)
+			name := i.Plan.ClaimName(plans.Source, c.Template, o)
 			claim, err := i.Claim(ctx, plans.Source, name)
 			if err != nil {
 				return nil, err

@@ -44,7 +44,7 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 				return nil, err
 			}
 			for k := range found {
-				found[k].Object = "volume " + v.Name + " of " + i.Plan.ClaimName(v.Template, o)
+				found[k].Object = "volume " + v.Name + " of " + i.Plan.ClaimName(i.From, v.Template, o)
 			}
 			out = append(out, found...)
 		}
