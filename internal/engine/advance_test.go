@@ -51,8 +51,8 @@ func scripted(t *testing.T, op plans.Op, look plans.Look, objects ...client.Obje
 		t.Fatal(err)
 	}
 	e.epoch = 1
-	for k := range e.looks {
-		e.looks[k] = look
+	for k := range e.observer.looks {
+		e.observer.looks[k] = look
 	}
 	return e, step
 }
@@ -247,7 +247,7 @@ func TestALookDecidesOnWhatIsThereNow(t *testing.T) {
 	var e *Engine
 	found := 0
 	e, _ = scripted(t, plans.Vacate, func(ctx context.Context, _ plans.StepContext) (plans.Observation, error) {
-		if set, err := e.world.Set(ctx, plans.Source); err != nil || set != nil {
+		if set, err := e.observer.world.Set(ctx, plans.Source); err != nil || set != nil {
 			found++
 		}
 		return plans.Wait(reasons.PodNotReady, "a set"), nil
@@ -313,7 +313,7 @@ func TestAMoveDoesNotEndOutOfPlace(t *testing.T) {
 				return on.Get(ctx, key, o, opts...)
 			},
 		}).Build()
-		e.world.On = clusters.Clusters{plans.Source: api, plans.Destination: api}
+		e.observer.world.On = clusters.Clusters{plans.Source: api, plans.Destination: api}
 		changed(t, e, func(j *journal.Journal) {
 			for _, more := e.plan.Step(j.Leg, j.Done+1); more; _, more = e.plan.Step(j.Leg, j.Done+1) {
 				j.Done++

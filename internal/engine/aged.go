@@ -4,20 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
-
-// void makes what the application and the checks have answered for a wave count for nothing (S19).
-func (e *Engine) void() {
-	e.checks = wavecheck.Checks{}
-	if e.Voided != nil {
-		e.Voided()
-	}
-	e.Gates.Void()
-	e.world.Twice.Void()
-}
 
 // prepares reports whether a step prepares the departure of a wave.
 func prepares(step plans.Step) bool {
@@ -35,12 +24,12 @@ func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Obser
 		return Progress{}, false, nil // nothing is asked before a wave
 	}
 	leaves := stays && observed.Standing == plans.Before
-	gone, err := e.roll.Call(ctx, e.world.Pair, step.Ordinals)
+	gone, err := e.observer.roll.Call(ctx, e.observer.world.Pair, step.Ordinals)
 	if err != nil {
 		return Progress{Step: step}, true, err
 	}
 	if gone != "" {
-		e.void()
+		e.observer.void()
 		if !step.Op.Tightens() && (leaves || !stays) {
 			why := gone + " meanwhile: what was answered before that does not count, and is asked again"
 			return Progress{Kind: Waiting, Step: step, ID: reasons.OrdinalDown, Reason: why, Again: time.Millisecond}, true, nil
@@ -56,7 +45,7 @@ func (e *Engine) aged(ctx context.Context, step plans.Step, observed plans.Obser
 // asksAgain goes back to the gates before a wave that leaves, unless all of them still count.
 func (e *Engine) asksAgain(ctx context.Context, step, quiesce plans.Step) (Progress, bool, error) {
 	began := quiesce.Seq <= e.journal.Begun
-	still, err := e.Gates.Still(ctx, e.moment(e.journal, quiesce, began))
+	still, err := e.Gates.Still(ctx, e.observer.moment(e.journal, quiesce, began))
 	if err != nil || still.Standing == plans.After {
 		return Progress{Step: quiesce}, err != nil, err
 	}

@@ -63,7 +63,7 @@ func TestAnOrdinalThatWasUnavailableVoidsTheChecks(t *testing.T) {
 	if err := e.on[plans.Source].Status().Update(t.Context(), &pod); err != nil {
 		t.Fatal(err)
 	}
-	e.looks[plans.Shrink] = see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { left = true; return nil }))
+	e.observer.looks[plans.Shrink] = see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { left = true; return nil }))
 	p, err := e.Advance(t.Context())
 	if err != nil || left || p.Kind != Waiting || voided != 1 {
 		t.Fatalf("%+v, %v; the ordinal has left: %t; void %d times", p, err, left, voided)
@@ -110,11 +110,11 @@ func TestAnOrdinalThatIsSeenDownAtTheDepartureVoidsTheChecks(t *testing.T) {
 	}
 	advance(Advanced, 0)
 	turns(corev1.ConditionFalse)
-	e.looks[plans.Shrink] = see(plans.Wait(reasons.OrdinalDown, "pod web-0 is not Ready"))
+	e.observer.looks[plans.Shrink] = see(plans.Wait(reasons.OrdinalDown, "pod web-0 is not Ready"))
 	advance(Waiting, 1)
 	advance(Waiting, 1) // once
 	turns(corev1.ConditionTrue)
-	e.looks[plans.Shrink] = see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { left = true; return nil }))
+	e.observer.looks[plans.Shrink] = see(plans.Write("scale down", plans.Undo{}, func(context.Context) error { left = true; return nil }))
 	advance(Waiting, 2)
 	advance(Wrote, 2)
 	if !left {

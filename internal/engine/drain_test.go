@@ -133,7 +133,7 @@ func atRest(t *testing.T, e *Engine, relax plans.Step) client.Client {
 	for ns, spec := range map[string]policyv1.PodDisruptionBudgetSpec{"shop": {MinAvailable: &two}, "mall": {MaxUnavailable: &one}} {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web-stsmigrate"}, Spec: spec}
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-		e.moment(e.journal, relax, true).Stamp.Put(b)
+		e.observer.moment(e.journal, relax, true).Stamp.Put(b)
 		if err := api.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/dns"
-	"github.com/stsmigrate/stsmigrate/internal/engine/muster"
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/internal/gates"
@@ -116,12 +115,12 @@ type Process struct {
 type Engine struct {
 	memory
 
-	on    clusters.Clusters
-	looks map[plans.Op]plans.Look
-	// reads is the cache that the looks read through. It holds what the last look has read.
-	reads *clusters.ReadCache
-	world sets.Steps
-	way   *drainWay
+	on       clusters.Clusters
+	observer *observer
+	fencing  *fencing
+	easing   *easing
+	stopping *stopping
+	way      *drainWay
 	// Drains lets evictions through between two waves; nil if it does not.
 	Drains *Drains
 
@@ -130,11 +129,6 @@ type Engine struct {
 	skipRelax   *skipRelax
 	ahead       *readAhead
 	openBudgets *openBudgets
-
-	checks  wavecheck.Checks
-	checked bool // whether checks knows of Checks
-	// roll knows how the ordinals were at the last count.
-	roll muster.Roll
 }
 
 // New returns the engine of a stored plan. It writes nothing. Call TakeOver before the first Advance.
@@ -172,13 +166,17 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 			looks[op] = w.Outside(looks[op])
 		}
 	}
-	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, looks: looks, reads: seen, world: w, way: way}
-	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.moment}
+	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, way: way}
+	e.observer = &observer{memory: &e.memory, looks: looks, reads: seen, world: w, follows: func(s plans.Step) bool { return e.skipRelax.follows(s) }}
+	e.fencing = &fencing{memory: &e.memory, on: on}
+	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way}
+	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
+	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.observer.moment}
 	e.ahead = newReadAhead(e.preparation, on)
-	e.openBudgets = &openBudgets{memory: &e.memory, tightened: e.tightened, open: e.ease}
-	e.batch = &batch{memory: &e.memory, on: on, look: e.lookAt}
-	e.skipRelax = &skipRelax{memory: &e.memory, see: e.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
-	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.moment, takeOver: e.takeOver}
+	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
+	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}
+	e.skipRelax = &skipRelax{memory: &e.memory, see: e.observer.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
+	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.observer.moment, takeOver: e.takeOver}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
 	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
@@ -195,10 +193,43 @@ func (e *Engine) quiet() {
 // Plan returns the plan.
 func (e *Engine) Plan() *plans.Plan { return e.plan }
 
-// Advance makes one pass: it looks at the first step that is not known to be finished and sends the writes of
-// one look (of a wave, one for each of its volumes), and at most one that prepares the next wave. The intent and the old values of a write are in the journal BEFORE the write is sent (S10),
-// and the answer to a write never decides its outcome. An error means that a read or a write failed; the
-// caller tries again later.
+// Continue lets an engine go on in an epoch that another engine of the same process has taken over. It knows nothing
+// of what that engine has seen since the journal was last written, and finds it out again. A process is no more
+// than its epoch then, which lets a simulation go on from any state that it has reached.
+func (e *Engine) Continue(epoch int64) { e.epoch, e.journal, e.passed, e.notes = epoch, nil, 0, nil }
+
+// Without takes accelerations away. It is called before the first Advance.
+func (e *Engine) Without(those ...Acceleration) {
+	for _, a := range those {
+		switch a {
+		case Batch:
+			e.batch = nil
+		case LetDrainsThrough:
+			e.Drains = nil
+		case OpenBudgets:
+			e.openBudgets = nil
+		case ReadAhead:
+			e.ahead = nil
+		case SkipRelax:
+			e.skipRelax = nil
+		}
+	}
+}
+
+// Ease opens the budgets again that were tightened for a wave which has not left, and gives the sets that were pinned for it
+// their own partitions back, so that nodes can be drained, and templates can roll, while the plan is blocked, stopped, or
+// waits for others.
+//
+// With ordinals in flight it does nothing: the budgets then leave what d leaves.
+func (e *Engine) Ease(ctx context.Context) error {
+	_, err := e.easing.ease(ctx)
+	return err
+}
+
+// Advance makes one pass: it looks at the first step that is not known to be finished and sends the writes of one look (of
+// a wave, one for each of its volumes), and at most one that prepares the next wave. The intent and the old values of a
+// write are in the journal BEFORE the write is sent (S10), and the answer to a write never decides its outcome. An error
+// means that a read or a write failed; the caller tries again later.
 func (e *Engine) Advance(ctx context.Context) (Progress, error) {
 	p, err := e.advance(ctx)
 	if gone := new(Rewound); errors.As(err, &gone) {
@@ -222,32 +253,46 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	e.told()
 	j.Done = max(j.Done, e.passed)
 	step, began, more := j.Next(e.plan)
-	if more {
-		if p, halts, err := e.halts(ctx, step, began); halts || err != nil {
+	if !more {
+		return e.finish(ctx)
+	}
+	for _, takes := range []turn{e.stopping.turn, e.skipRelax.turn, e.queue, e.ready} {
+		if p, took, err := takes(ctx, step, began); took || err != nil {
 			return p, err
 		}
 	}
-	if p, follows, err := e.skipRelax.turn(ctx, step, more); follows || err != nil {
-		return p, err
-	}
-	switch {
-	case !more:
-		return e.finish(ctx)
-	case !e.permitted(step):
-		return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
-	}
-	return e.turn(ctx, step, began)
+	return e.step(ctx, step, began)
 }
 
-// turn makes the pass of a step whose turn it is.
-func (e *Engine) turn(ctx context.Context, step plans.Step, began bool) (Progress, error) {
+// turn is a pass that something takes in place of the step that is due. It returns its progress, and reports whether it
+// has taken the pass. Those that only save time are nil where the plan is carried out without them.
+type turn func(ctx context.Context, step plans.Step, began bool) (Progress, bool, error)
+
+// queue lets a wave wait for its permit.
+func (e *Engine) queue(ctx context.Context, step plans.Step, _ bool) (Progress, bool, error) {
+	if e.permitted(step) {
+		return Progress{}, false, nil
+	}
+	p, err := e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: reasons.WavesAtLimit, Reason: waitsForPermit, Queued: true})
+	return p, true, err
+}
+
+// ready sends the write of a step that was looked at together with the one before it.
+func (e *Engine) ready(ctx context.Context, step plans.Step, began bool) (Progress, bool, error) {
+	observed, due := e.batch.take(step, began)
+	if !due {
+		return Progress{}, false, nil
+	}
+	p, err := e.send(ctx, step, observed)
+	return p, true, err
+}
+
+// step makes the pass of the step that is due.
+func (e *Engine) step(ctx context.Context, step plans.Step, began bool) (Progress, error) {
 	if step.Op.Leaves() {
 		e.Gates.Turn()
 	}
-	if observed, due := e.batch.take(step, began); due {
-		return e.send(ctx, step, observed)
-	}
-	observed, err := e.see(ctx, step, began)
+	observed, err := e.observer.see(ctx, step, began)
 	if err != nil {
 		return Progress{Step: step}, err
 	}
@@ -296,55 +341,6 @@ func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observe
 		}
 	}
 	return e.learn(ctx, step, observed)
-}
-
-// see returns how a step stands. It first checks whether the step may begin. A conflict counts only if a second look,
-// with nothing of the first one, sees one too: the first may have put together what was never so at one time, such as
-// before and after a write of a former process that arrives late.
-func (e *Engine) see(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
-	observed, err := e.seeOnce(ctx, step, began)
-	if err == nil && observed.Standing == plans.Conflict {
-		e.Recent.Forget()
-		observed, err = e.seeOnce(ctx, step, began)
-	}
-	e.retainPermit(step, observed, err)
-	return observed, err
-}
-
-func (e *Engine) seeOnce(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
-	observed, err := e.barred(ctx, step, began)
-	if err != nil || observed.Standing != plans.After {
-		return observed, err
-	}
-	observed, err = e.lookAt(ctx, step, began)
-	if err != nil || !unasked(step, began, observed) {
-		return observed, err
-	}
-	if s, err := e.barred(ctx, step, false); err != nil || s.Standing != plans.After {
-		return s, err
-	}
-	return e.lookAt(ctx, step, began)
-}
-
-// lookAt looks at a step as the journal has it.
-func (e *Engine) lookAt(ctx context.Context, step plans.Step, began bool) (plans.Observation, error) {
-	return e.look(ctx, e.moment(e.journal, step, began))
-}
-
-// look looks at a step with an empty read cache.
-func (e *Engine) look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	e.reads.Clear()
-	e.reads.Volumes = map[string]bool{}
-	if m.InFlight() {
-		for _, v := range m.Flight.Volumes {
-			e.reads.Volumes[v.Name] = true
-		}
-	}
-	m, err := e.world.Found(ctx, m)
-	if err != nil {
-		return plans.Observation{}, err
-	}
-	return e.looks[m.Op](ctx, m)
 }
 
 // pass records that a step is finished, with facts worth reporting. No safety rule depends on them.
@@ -432,12 +428,6 @@ func movedOn(step plans.Step) Progress {
 	return Progress{Kind: Wrote, Step: step, Reason: journalMoved}
 }
 
-func (e *Engine) moment(j *journal.Journal, s plans.Step, began bool) plans.StepContext {
-	m := j.At(e.plan, s, began, plans.Stamp{Plan: e.plan.ID, Epoch: e.epoch, Seq: s.Seq})
-	m.Follows, m.Unfit = e.skipRelax.follows(s), e.checks.Unfit(s)
-	return m
-}
-
 // block records why the plan is blocked. A journal that has changed meanwhile explains what looked foreign;
 // then the step is looked at again instead (design rule 6).
 func (e *Engine) block(ctx context.Context, step plans.Step, id reasons.ID, reason string) (Progress, error) {
@@ -480,10 +470,10 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 	}
 	if e.journal.Leg.Direction == plans.Move {
-		why, err := e.inPlace(ctx)
+		why, err := e.observer.inPlace(ctx)
 		if why != "" {
 			e.Recent.Forget()
-			why, err = e.inPlace(ctx) // seen twice, as in see
+			why, err = e.observer.inPlace(ctx) // seen twice, as in see
 		}
 		if err != nil {
 			return Progress{}, err
@@ -503,10 +493,4 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{}, err
 	}
 	return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
-}
-
-// inPlace returns why what has moved is not in its place, or "".
-func (e *Engine) inPlace(ctx context.Context) (string, error) {
-	e.reads.Clear()
-	return e.world.InPlace(ctx, e.journal.Leg.Lowest)
 }

@@ -43,8 +43,8 @@ func (e *skipRelax) tries(relax plans.Step) bool {
 }
 
 // turn begins the wave after that of a Relax if it can go at once.
-func (e *skipRelax) turn(ctx context.Context, step plans.Step, more bool) (Progress, bool, error) {
-	if e == nil || !more || !step.Op.Loosens() || !e.tries(step) {
+func (e *skipRelax) turn(ctx context.Context, step plans.Step, _ bool) (Progress, bool, error) {
+	if e == nil || !step.Op.Loosens() || !e.tries(step) {
 		return Progress{}, false, nil
 	}
 	next, more := e.plan.Step(e.journal.Leg, step.Seq+1)

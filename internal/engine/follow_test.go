@@ -51,8 +51,8 @@ func TestAWaveFollowsOnlyWhenItCanGoAtOnce(t *testing.T) {
 			e, relax := scripted(t, plans.Relax, see(plans.Done()), c.objects...)
 			changed(t, e, func(j *journal.Journal) { j.Begun = relax.Seq })
 			last := plans.Op("")
-			for op := range e.looks {
-				e.looks[op] = func(_ context.Context, m plans.StepContext) (plans.Observation, error) {
+			for op := range e.observer.looks {
+				e.observer.looks[op] = func(_ context.Context, m plans.StepContext) (plans.Observation, error) {
 					if last = op; op != plans.Tighten {
 						return plans.Done(), nil
 					}
@@ -89,7 +89,7 @@ func TestTheBudgetsOfAWaveThatDidNotFollowAreOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, relax := scripted(t, plans.Relax, see(plans.Done()))
 			changed(t, e, func(j *journal.Journal) { j.Begun = relax.Seq })
-			e.looks[plans.Tighten] = func(context.Context, plans.StepContext) (plans.Observation, error) {
+			e.observer.looks[plans.Tighten] = func(context.Context, plans.StepContext) (plans.Observation, error) {
 				changed(t, e, func(j *journal.Journal) { j.Paused = true })
 				return plans.Write("tighten", plans.Undo{}, func(context.Context) error {
 					t.Error("tightened, though the plan is to pause")

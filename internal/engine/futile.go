@@ -58,7 +58,7 @@ func (r *run) ineffective() error {
 	if r.answered != nil {
 		return fmt.Errorf("the API server answers: %w", r.answered)
 	}
-	if by := r.reads.OtherWriters(r.plan.ID); by != "" {
+	if by := r.observer.reads.OtherWriters(r.plan.ID); by != "" {
 		return fmt.Errorf("the write is accepted and reverted at once, by a webhook or by one of %s", by)
 	}
 	return errors.New("the write is accepted and reverted at once, most likely by a webhook")

@@ -27,7 +27,7 @@ func (r *run) hold(ctx context.Context, p Progress) (Progress, error) {
 		return p, nil // the next pass reports it
 	}
 	waited := fmt.Sprintf("waited %s, --step-timeout", r.timeout())
-	step, awaits, err := r.awaits(ctx)
+	step, awaits, err := r.observer.awaits(ctx)
 	switch {
 	case err != nil:
 		return p, err
@@ -48,17 +48,6 @@ func (r *run) hold(ctx context.Context, p Progress) (Progress, error) {
 	r.last = Progress{Kind: Blocked, Step: step, ID: awaits.ID, Reason: why}
 	r.Report(r.last, nil)
 	return Progress{Kind: Waiting, Step: step, ID: awaits.ID, Reason: why}, nil
-}
-
-// awaits looks at the step at which the plan is, with nothing that was answered for the wave before.
-func (e *Engine) awaits(ctx context.Context) (plans.Step, plans.Observation, error) {
-	e.journal.Done = max(e.journal.Done, e.passed)
-	step, began, more := e.journal.Next(e.plan)
-	if !more || e.journal.Wave(step).Away {
-		return step, plans.Observation{}, nil
-	}
-	observed, err := e.lookAt(ctx, step, began)
-	return step, observed, err
 }
 
 // looksOn looks whether what a blocked plan waits for has ended, if that is all that blocks it, and reports whether it is.
@@ -99,11 +88,11 @@ func (r *run) sees(ctx context.Context, again time.Duration) (Progress, error) {
 	if relax, ok := r.arrived(); ok && again > 0 && r.journal.Done < relax.Seq { // the budgets are being handed over
 		return Progress{Kind: Waiting, Step: relax}, r.waits(ctx, again)
 	}
-	step, awaits, err := r.awaits(ctx)
+	step, awaits, err := r.observer.awaits(ctx)
 	if err != nil {
 		return Progress{Step: step}, err
 	}
-	if p, halts, err := r.halts(ctx, step, step.Seq <= r.journal.Begun); halts || err != nil {
+	if p, halts, err := r.stopping.turn(ctx, step, step.Seq <= r.journal.Begun); halts || err != nil {
 		return p, err
 	}
 	if r.journal.Paused || awaits.Standing == plans.During && records.Brief(awaits.Reason) == r.journal.Awaits {
@@ -121,7 +110,7 @@ func (r *run) goesOn(ctx context.Context, step plans.Step) (Progress, error) {
 	if err := r.save(ctx); err != nil {
 		return Progress{Step: step}, writes.IgnoreAnswers(err)
 	}
-	r.void()
+	r.observer.void()
 	r.Recent.Forget()
 	p := Progress{Kind: Continued, Step: step, Reason: "the plan continues by itself, since this has ended: " + awaited}
 	r.last = Progress{Step: step}

@@ -103,7 +103,7 @@ func TestAReasonThatComesBackBlocksAnew(t *testing.T) {
 func TestAWaitThatOnlyTightBudgetsShowStaysBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, shrink := scripted(t, plans.Shrink, keptFor(24*time.Hour, plans.Done()))
-		e.looks[plans.Tighten] = see(plans.Done())
+		e.observer.looks[plans.Tighten] = see(plans.Done())
 		changed(t, e, func(j *journal.Journal) { j.Begun = shrink.Seq - 1 })
 		last, err := attended(t.Context(), e, func(Progress) {})
 		if j := stored(t, e); err != nil || last.Kind != Blocked || last.ID != reasons.ClaimKept || j.LooksOn() || !j.Idle(e.plan) {

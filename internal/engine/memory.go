@@ -56,11 +56,6 @@ func (e *memory) note(step plans.Step, put func(*journal.Journal)) {
 	e.notes = append(e.notes, note{step.Seq, put})
 }
 
-// Continue lets an engine go on in an epoch that another engine of the same process has taken over. It knows nothing
-// of what that engine has seen since the journal was last written, and finds it out again. A process is no more
-// than its epoch then, which lets a simulation go on from any state that it has reached.
-func (e *Engine) Continue(epoch int64) { e.epoch, e.journal, e.passed, e.notes = epoch, nil, 0, nil }
-
 // recall reads the journal unless it is known. It applies again the notes since the last write, unless
 // they were written after all.
 func (e *memory) recall(ctx context.Context) (err error) {
@@ -195,4 +190,22 @@ func (e *memory) rests() (plans.Step, bool) {
 	}
 	step, began, more := e.journal.Next(e.plan)
 	return step, more && began && step.Op.Tightens()
+}
+
+// flies remembers, after each pass, whether ordinals may be in flight: an API server that does not answer must not keep a
+// run from ending that has nothing in flight.
+func (e *memory) flies(j *journal.Journal) {
+	if j != nil {
+		step, _, more := j.Next(e.plan)
+		e.flying = more && j.Wave(step).Away
+	}
+}
+
+// StepOf returns the name of a step for users: the pods and the operation, or, for a step of the whole
+// plan, the operation alone.
+func (e *memory) StepOf(s plans.Step) string {
+	if s.Whole() {
+		return string(s.Op)
+	}
+	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }

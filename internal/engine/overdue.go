@@ -66,7 +66,7 @@ func (r *run) restart() {
 // timeout returns how long the step may wait. Pods that terminate have at least their grace period.
 func (r *run) timeout() time.Duration {
 	if r.last.Step.Op.Stops() {
-		return max(r.StepTimeout, r.reads.LongestGrace()+kubeletMargin)
+		return max(r.StepTimeout, r.observer.reads.LongestGrace()+kubeletMargin)
 	}
 	return r.StepTimeout
 }
@@ -142,7 +142,7 @@ func (r *run) ease(ctx context.Context) {
 
 // eases opens the budgets once, and records whether that must be tried again.
 func (r *run) eases(ctx context.Context) bool {
-	waits, err := r.Engine.ease(ctx)
+	waits, err := r.easing.ease(ctx)
 	if err != nil {
 		r.Report(r.last, err)
 	}

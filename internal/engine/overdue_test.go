@@ -41,7 +41,7 @@ func TestAPodHasTheTimeToEndThatItAsksFor(t *testing.T) {
 		for k, o := range c.seen {
 			g.Objects[clusters.ObjectKey{Name: string(rune('a' + k))}] = o
 		}
-		r := run{Engine: &Engine{reads: g}, Options: Options{StepTimeout: 10 * time.Minute}, last: Progress{Step: plans.Step{Op: c.op}}}
+		r := run{Engine: &Engine{observer: &observer{reads: g}}, Options: Options{StepTimeout: 10 * time.Minute}, last: Progress{Step: plans.Step{Op: c.op}}}
 		if got := r.timeout(); got != c.want {
 			t.Errorf("%s of %v: %s, expected %s", c.op, c.seen, got, c.want)
 		}
@@ -68,7 +68,7 @@ func TestAPodOfTheWaveThatComesOrGoesIsProgress(t *testing.T) {
 			g := &clusters.ReadCache{}
 			g.Clear()
 			r := run{
-				Engine:   &Engine{reads: g, memory: memory{Process: Process{Recent: clusters.NewRecent()}, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}}},
+				Engine:   &Engine{observer: &observer{reads: g}, memory: memory{Process: Process{Recent: clusters.NewRecent()}, plan: &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "web"}}}},
 				Options:  Options{StepTimeout: time.Minute, Wake: wake},
 				deadline: time.NewTimer(time.Minute),
 				last:     Progress{Step: plans.Step{Op: plans.Grow, Ordinals: plans.Slice{Start: 1, Replicas: 2}}},
@@ -127,7 +127,7 @@ func aClock() *run {
 	reads := &clusters.ReadCache{}
 	reads.Clear()
 	return &run{
-		Engine:   &Engine{reads: reads, memory: memory{Process: Process{Recent: clusters.NewRecent(), Now: time.Now}, plan: &plans.Plan{}}}, //nolint:forbidigo // the clock of the bubble
+		Engine:   &Engine{observer: &observer{reads: reads}, memory: memory{Process: Process{Recent: clusters.NewRecent(), Now: time.Now}, plan: &plans.Plan{}}}, //nolint:forbidigo // the clock of the bubble
 		Options:  Options{StepTimeout: 10 * time.Minute, Wake: clusters.NewChangeSignal(), Report: func(Progress, error) {}},
 		deadline: time.NewTimer(time.Minute),
 	}

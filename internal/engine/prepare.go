@@ -61,7 +61,7 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 	observed, err := e.preparation.look(ctx, e.preparation.of(next))
 	if err == nil && observed.Standing == plans.Conflict {
 		e.Recent.Forget()
-		if _, err := e.lookAt(ctx, step, began); err != nil { // a wait depends on its reads too
+		if _, err := e.observer.lookAt(ctx, step, began); err != nil { // a wait depends on its reads too
 			return plans.Observation{}, next, err
 		}
 		observed, err = e.preparation.look(ctx, e.preparation.of(next))
@@ -75,7 +75,7 @@ func (e *Engine) admits(ctx context.Context, step plans.Step) error {
 	if !step.Op.Leaves() || !may {
 		return nil
 	}
-	return storage.Admitted(ctx, e.plan, e.world.On, e.preparation.of(next))
+	return storage.Admitted(ctx, e.plan, e.observer.world.On, e.preparation.of(next))
 }
 
 // unprepared returns the result of a pass at a wave that could leave, and is not prepared.

@@ -139,7 +139,7 @@ func TestAWaveLeavesOnlyWhenItsClaimsWouldBeAdmitted(t *testing.T) {
 		claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 		claim.Namespace, claim.Name, claim.Spec.VolumeName = e.plan.Source.Namespace, e.plan.ClaimName(plans.Source, "data", 2), "pv"
 		pv.Name, pv.Annotations = "pv", map[string]string{plans.ClaimAnnotation: `{"metadata":{"name":"` + claim.Name + `"}}`}
-		e.world.On = clusters.Clusters{
+		e.observer.world.On = clusters.Clusters{
 			plans.Source: fake.NewClientBuilder().WithObjects(claim).Build(),
 			plans.Destination: fake.NewClientBuilder().WithObjects(pv).WithInterceptorFuncs(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 				tried++

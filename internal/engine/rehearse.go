@@ -24,7 +24,8 @@ type Unrehearsed struct {
 // is, and ends at the first step that waits: the next ones need what that one does. CheckWave, if set, is asked before the
 // first wave then.
 func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehearsed, err error) {
-	if err := e.opens(ctx, w); err != nil {
+	r := rehearsal{Engine: e, stored: w != nil}
+	if err := r.opens(ctx, w); err != nil {
 		return nil, err
 	}
 	j := e.journal
@@ -36,12 +37,12 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 		if step.Op.Gated() {
 			continue
 		}
-		why, err := e.rehearsed(ctx, j, step, w != nil)
+		why, err := r.step(ctx, step)
 		if err == nil && why.Reason == "" && step.Op.Tightens() {
 			if next, may := e.preparation.following(step); may {
 				j.Prepared = &next.Ordinals
 				step = next
-				why, err = e.rehearse(ctx, j, step, func(bool) (plans.Observation, error) { return e.preparation.look(ctx, e.preparation.of(next)) })
+				why, err = r.try(ctx, step, func(bool) (plans.Observation, error) { return e.preparation.look(ctx, e.preparation.of(next)) })
 			}
 		}
 		if err != nil {
@@ -54,8 +55,15 @@ func (e *Engine) Rehearse(ctx context.Context, w *plans.Command) (left []Unrehea
 	return left, nil
 }
 
+// rehearsal sends the writes of steps as dry runs.
+type rehearsal struct {
+	*Engine
+
+	stored bool // the plan is stored, and the journal is its own
+}
+
 // opens takes the journal of the stored plan, as it is after a command, or that of a plan that has not begun.
-func (e *Engine) opens(ctx context.Context, w *plans.Command) (err error) {
+func (e *rehearsal) opens(ctx context.Context, w *plans.Command) (err error) {
 	e.epoch, e.journal = 1, journal.New(e.plan)
 	if w == nil {
 		return nil
@@ -67,16 +75,16 @@ func (e *Engine) opens(ctx context.Context, w *plans.Command) (err error) {
 	return err
 }
 
-// rehearsed asks the checks of a step, and tries its writes.
-func (e *Engine) rehearsed(ctx context.Context, j *journal.Journal, step plans.Step, stored bool) (waits, error) {
-	unfit, why, err := e.asked(ctx, j, step, stored)
+// step asks the checks of a step, and tries its writes.
+func (e *rehearsal) step(ctx context.Context, step plans.Step) (waits, error) {
+	unfit, why, err := e.asked(ctx, step)
 	if err != nil || why.Reason != "" {
 		return why, err
 	}
-	return e.rehearse(ctx, j, step, func(began bool) (plans.Observation, error) {
-		m := e.moment(j, step, began)
+	return e.try(ctx, step, func(began bool) (plans.Observation, error) {
+		m := e.observer.moment(e.journal, step, began)
 		m.Unfit = unfit
-		return e.tryout(ctx, m, !stored)
+		return e.look(ctx, m)
 	})
 }
 
@@ -94,13 +102,14 @@ func (s waits) holds() bool {
 }
 
 // asked returns what the checks before a wave find: what bars one that serves, and what would block the plan in any case.
-func (e *Engine) asked(ctx context.Context, j *journal.Journal, step plans.Step, stored bool) (*plans.Unfit, waits, error) {
-	if !stored || e.CheckWave == nil || !step.Op.Tightens() || step.Seq <= j.Begun {
+func (e *rehearsal) asked(ctx context.Context, step plans.Step) (*plans.Unfit, waits, error) {
+	j := e.journal
+	if !e.stored || e.CheckWave == nil || !step.Op.Tightens() || step.Seq <= j.Begun {
 		return nil, waits{}, nil
 	}
 	if j.Unsure(step) {
-		e.reads.Clear()
-		if serves, err := e.world.Serves(ctx, step); err != nil || !serves {
+		e.observer.reads.Clear()
+		if serves, err := e.observer.world.Serves(ctx, step); err != nil || !serves {
 			return nil, waits{}, err
 		}
 	}
@@ -111,21 +120,21 @@ func (e *Engine) asked(ctx context.Context, j *journal.Journal, step plans.Step,
 	return nil, blocked(reasons.ChecksFailed, answer.Why), nil
 }
 
-// tryout looks at a step. Before a move begins, what its first wave waits for has nothing to do with its budgets.
-func (e *Engine) tryout(ctx context.Context, m plans.StepContext, first bool) (plans.Observation, error) {
-	s, err := e.look(ctx, m)
-	if err == nil && first && m.Op.Tightens() && s.Standing == plans.During {
-		return e.world.Tighten(ctx, m)
+// look looks at a step. Before a move begins, what its first wave waits for has nothing to do with its budgets.
+func (e *rehearsal) look(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	s, err := e.observer.look(ctx, m)
+	if err == nil && !e.stored && m.Op.Tightens() && s.Standing == plans.During {
+		return e.observer.world.Tighten(ctx, m)
 	}
 	return s, err
 }
 
-// rehearse tries the writes of a step, and returns what it waits for. A refused write ends the step: its answer
+// try tries the writes of a step, and returns what it waits for. A refused write ends the step: its answer
 // is with the clients.
-func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.Step, look func(began bool) (plans.Observation, error)) (waits, error) {
+func (e *rehearsal) try(ctx context.Context, step plans.Step, look func(began bool) (plans.Observation, error)) (waits, error) {
 	var tried []string
 	for {
-		observed, err := look(len(tried) > 0 || step.Seq <= j.Begun)
+		observed, err := look(len(tried) > 0 || step.Seq <= e.journal.Begun)
 		switch {
 		case err != nil:
 			return waits{}, err
@@ -138,7 +147,7 @@ func (e *Engine) rehearse(ctx context.Context, j *journal.Journal, step plans.St
 		}
 		tried = append(tried, observed.Reason)
 		if !step.Op.TakesOver() {
-			j.Begin(e.plan, step, observed.Undo)
+			e.journal.Begin(e.plan, step, observed.Undo)
 		}
 		if err := observed.Write(ctx); err != nil {
 			return waits{}, nil //nolint:nilerr // the caller keeps what the servers have refused, for each object

@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
-	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
@@ -24,31 +21,6 @@ func (e *Rewound) Error() string {
 
 // ReasonID implements reasons.Reasoned.
 func (e *Rewound) ReasonID() reasons.ID { return reasons.JournalRewound }
-
-// rewound returns an error if a set shows that the journal has gone back. A cluster that cannot be reached shows
-// nothing: its objects are fenced before anything else is written, which fails as well.
-func (e *Engine) rewound(ctx context.Context, j *journal.Journal) error {
-	for _, side := range plans.Sides() {
-		ref := e.plan.On(side)
-		set, err := clusters.ReadSet(ctx, e.on[side], ref)
-		if err != nil || set == nil {
-			continue
-		}
-		have, _ := plans.Stamped(set)
-		if have.Plan != e.plan.ID || j.Behind(have) == "" {
-			continue
-		}
-		// Another process may have taken the plan over since the journal was read. It writes the journal first.
-		now, _, err := e.store.Journal(ctx, e.plan)
-		if err != nil {
-			return err
-		}
-		if why := now.Behind(have); why != "" {
-			return &Rewound{e.plan.Name, ref.Set() + ": " + why}
-		}
-	}
-	return nil
-}
 
 // goneBack returns an error if the journal as read is older than the one that this process has read or written.
 func (e *memory) goneBack(j *journal.Journal) error {

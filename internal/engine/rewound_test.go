@@ -55,7 +55,7 @@ func TestATakeoverMeanwhileIsNoOlderJournal(t *testing.T) {
 		}
 		return c.Get(ctx, key, o, opts...)
 	}})
-	e.on = clusters.Clusters{plans.Source: racing, plans.Destination: e.on[plans.Destination]}
+	e.fencing.on = clusters.Clusters{plans.Source: racing, plans.Destination: e.on[plans.Destination]}
 	if err := e.TakeOver(t.Context(), plans.Move); err != nil {
 		t.Error(err)
 	}
@@ -105,7 +105,7 @@ func TestAJournalThatGoesBackMeanwhileFencesNothing(t *testing.T) {
 		}
 		return c.Get(ctx, key, o, opts...)
 	}})
-	e.on = clusters.Clusters{plans.Source: racing, plans.Destination: e.on[plans.Destination]}
+	e.fencing.on = clusters.Clusters{plans.Source: racing, plans.Destination: e.on[plans.Destination]}
 	if err := e.TakeOver(t.Context(), plans.Move); err == nil || !raced {
 		t.Errorf("%v; raced: %t", err, raced)
 	}

@@ -259,7 +259,7 @@ func (r *run) hears() clusters.Urgency {
 	if r.turnover(news) {
 		r.restart()
 	}
-	return r.reads.News(news, r.ofSet)
+	return r.observer.reads.News(news, r.ofSet)
 }
 
 // ofSet reports whether an object is a pod of the set, judged by its name.
@@ -322,13 +322,4 @@ func (r *run) backOff(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// StepOf returns the name of a step for users: the pods and the operation, or, for a step of the whole
-// plan, the operation alone.
-func (e *Engine) StepOf(s plans.Step) string {
-	if s.Whole() {
-		return string(s.Op)
-	}
-	return e.plan.Pods(s.Ordinals) + " " + string(s.Op)
 }

@@ -57,13 +57,13 @@ func TestTheTimeBetweenTwoProcessesIsNobodys(t *testing.T) {
 		}
 		clock.passes(5 * time.Second)
 		if c.ends {
-			if err := e.recordEnd(t.Context()); err != nil {
+			if err := e.stopping.recordEnd(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		clock.passes(45 * time.Second)
 		next := New(e.plan, e.store, e.on)
-		next.Now, next.looks, next.Permit = clock.at, e.looks, e.Permit
+		next.Now, next.observer.looks, next.Permit = clock.at, e.observer.looks, e.Permit
 		if c.sign != 0 {
 			next.Sign = began.Add(c.sign)
 		}

@@ -158,7 +158,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if more && v.State != plans.StatePaused {
 		v.Step = e.StepOf(step)
 		if _, why := j.Shown(v.Holder); why == "" && len(lost) == 0 {
-			if s := refused(j, e.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {
+			if s := refused(j, e.observer.waitsFor(ctx, j, step, began, v.Holder), began && !step.Op.Gated(), v.Holder, now()); s.Reason != "" {
 				v.ReasonID, v.Reason = s.ID, s.Reason
 			}
 		}
@@ -209,20 +209,6 @@ func asked(ctx context.Context, s *records.Store, p *plans.Plan, j *journal.Jour
 		return r
 	}
 	return requests.Read(p, j, nil)
-}
-
-// waitsFor returns what the step waits for. Its Reason is "" if that cannot be read or if it waits for nothing.
-func (e *Engine) waitsFor(ctx context.Context, j *journal.Journal, step plans.Step, began bool, holder string) plans.Observation {
-	s, err := e.look(ctx, e.moment(j, step, began))
-	switch {
-	case err != nil:
-		return plans.Observation{Standing: plans.During}
-	case s.Standing != plans.Before:
-		return s
-	case j.Detached && holder != "" && begins(j, step):
-		return plans.Wait(reasons.WavesAtLimit, waitsForPermit)
-	}
-	return plans.Observation{}
 }
 
 // slow is how long a wave may be away without a wait that the clusters show.

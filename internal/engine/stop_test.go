@@ -168,10 +168,10 @@ func TestAnOutageKeepsOnlyAWaveInFlightFromEnding(t *testing.T) {
 			if err := e.TakeOver(t.Context(), plans.Move); !errors.Is(err, away) {
 				t.Fatal(err)
 			}
-			for k := range e.looks {
-				e.looks[k] = func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Observation{}, away }
+			for k := range e.observer.looks {
+				e.observer.looks[k] = func(context.Context, plans.StepContext) (plans.Observation, error) { return plans.Observation{}, away }
 			}
-			e.way.look = e.looks[plans.Tighten]
+			e.way.look = e.observer.looks[plans.Tighten]
 			finish, stop := make(chan struct{}), make(chan struct{})
 			over := carried(t, e, finish, stop)
 			synctest.Wait()

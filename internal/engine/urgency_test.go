@@ -35,7 +35,7 @@ func TestNewsOfOthersIsNotUrgent(t *testing.T) {
 	if err := on.List(t.Context(), &storagev1.VolumeAttachmentList{}, client.Limit(10)); err != nil {
 		t.Fatal(err)
 	}
-	r := run{Engine: &Engine{reads: g, memory: memory{plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}}
+	r := run{Engine: &Engine{observer: &observer{reads: g}, memory: memory{plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}}
 	for of, want := range map[clusters.ObjectKey]clusters.Urgency{
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "web-0"}:      clusters.Now,
 		{Cluster: plans.Source, Kind: "Pod", Namespace: "shop", Name: "batch-7"}:    clusters.Soon,
@@ -55,7 +55,7 @@ func TestAWaitThatHearsOfOthersLasts(t *testing.T) {
 		g, wake := &clusters.ReadCache{}, clusters.NewChangeSignal()
 		g.Clear()
 		g.Lists[clusters.ObjectKey{Cluster: plans.Source, Kind: "Pod", Namespace: "shop"}] = &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-		r := run{Engine: &Engine{reads: g, memory: memory{Process: Process{Recent: clusters.NewRecent()}, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
+		r := run{Engine: &Engine{observer: &observer{reads: g}, memory: memory{Process: Process{Recent: clusters.NewRecent()}, plan: &plans.Plan{Source: plans.Ref{Name: "web"}}}}, Options: Options{Wake: wake, StepTimeout: time.Hour}, deadline: time.NewTimer(time.Hour)}
 		ctx, cancel := context.WithCancel(t.Context())
 		quiet := make(chan struct{})
 		go func() {

@@ -20,21 +20,3 @@ const (
 func Accelerations() []Acceleration {
 	return []Acceleration{Batch, LetDrainsThrough, OpenBudgets, ReadAhead, SkipRelax}
 }
-
-// Without takes accelerations away. It is called before the first Advance.
-func (e *Engine) Without(those ...Acceleration) {
-	for _, a := range those {
-		switch a {
-		case Batch:
-			e.batch = nil
-		case LetDrainsThrough:
-			e.Drains = nil
-		case OpenBudgets:
-			e.openBudgets = nil
-		case ReadAhead:
-			e.ahead = nil
-		case SkipRelax:
-			e.skipRelax = nil
-		}
-	}
-}

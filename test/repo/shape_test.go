@@ -30,7 +30,6 @@ func seams() map[string]figures {
 		"cmd/internal/draft.Flags":  {10, 2, 18},
 		"cmd/internal/reach.Flags":  {34, 7, 6},
 		"cmd/stsmigrate.app":        {101, 31, 20}, // a method per command
-		"engine.Engine":             {64, 16, 15},  // protocol, takeover, and what waits for a turn
 		"engine.View":               {9, 3, 41},    // one of the read models of a plan
 		"engine.run":                {28, 8, 12},   // beside Engine, what a run does around its steps
 		"engine/runner.Runner":      {16, 2, 22},
