@@ -250,14 +250,15 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 	}
 	if h.hasRoom(s, urgencyOf(p, j, what)) {
 		s.tried().from = placeOf(j)
-		h.begin(ctx, p, j, what, asked.Command)
+		h.begin(ctx, p, j, what, asked)
 	}
 	return reconcile.Result{}
 }
 
 // begin starts a run. The caller holds the lock.
-func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, command plans.Command) {
-	r := &run{orchestrator: h, plan: p, what: what, command: command, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked requests.Requested) {
+	command := asked.Command
+	r := &run{orchestrator: h, plan: p, what: what, command: command, careful: asked.Careful, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
 	r.looksOn.Store(j.LooksOn())
 	h.state(p.Name).run = r
 	h.gauges.running.WithLabelValues().Inc()

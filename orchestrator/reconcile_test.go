@@ -431,7 +431,7 @@ func TestAPanicBlocksOnePlanOnly(t *testing.T) {
 	for name, do := range map[string]func(h *Orchestrator, p *plans.Plan, j *journal.Journal){
 		"in the run": func(h *Orchestrator, p *plans.Plan, j *journal.Journal) {
 			h.Fleet = nil
-			h.begin(t.Context(), p, j, carry, plans.Command{Direction: plans.Move})
+			h.begin(t.Context(), p, j, carry, requests.Requested{Command: plans.Command{Direction: plans.Move}})
 		},
 		"beside it": func(h *Orchestrator, p *plans.Plan, _ *journal.Journal) {
 			r := &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
@@ -481,6 +481,34 @@ func TestARunBelongsToOnePlan(t *testing.T) {
 	another.ID, changed.Hash = "web-xyz", "another"
 	if same := *p; !r.suits(carry, &same, asked) || r.suits(carry, &another, asked) || r.suits(carry, &changed, asked) {
 		t.Error("the run of an earlier plan goes on for the new one, or its own is ended")
+	}
+}
+
+// A plan is carried out as carefully as its Declaration says now. A run under way that does otherwise is ended, and another
+// one goes on.
+func TestAPlanIsCarriedOutAsCarefullyAsItsDeclarationSays(t *testing.T) {
+	h, p := fixture(t)
+	j := journal.New(p)
+	j.Detached, j.Observed.Direction = true, plans.Move
+	for _, careful := range []bool{true, false} {
+		d := p.Declared()
+		d.Careful = careful
+		_, asked := actionFor(p, j, &d)
+		r := &run{orchestrator: h, plan: p, what: carry, careful: asked.Careful}
+		if got := r.process(t.Context(), nil); got.Careful != careful {
+			t.Errorf("declared %t: the process is careful: %t", careful, got.Careful)
+		}
+		if !r.suits(carry, p, asked) {
+			t.Errorf("declared %t: its own run is ended", careful)
+		}
+		if other := (&run{plan: p, what: carry, careful: !careful}); other.suits(carry, p, asked) {
+			t.Errorf("declared %t: a run that does otherwise goes on", careful)
+		}
+	}
+	unapproved := p.Declared()
+	unapproved.Careful, unapproved.ApprovedHash = true, "another"
+	if _, asked := actionFor(p, j, &unapproved); asked.Careful {
+		t.Error("a Declaration of another plan counts")
 	}
 }
 

@@ -34,6 +34,7 @@ type run struct {
 	plan         *plans.Plan
 	what         action
 	command      plans.Command
+	careful      bool // as in the Declaration
 	// gone reports that the user has vouched for the end of the source's cluster.
 	gone bool
 	// fresh reports that the plan was never begun and will begin now: every check runs first.
@@ -68,12 +69,14 @@ func (r *run) hear(j *journal.Journal) {
 }
 
 // suits reports whether the run does what is wanted now. A run that carries the plan ends by itself when
-// the plan is paused, blocked or over. A request that the run has not taken over yet needs a new run.
+// the plan is paused, blocked or over. A request that the run has not taken over yet, or another care, needs a new run.
 func (r *run) suits(what action, p *plans.Plan, asked requests.Requested) bool {
 	if r.plan.ID != p.ID || r.plan.Hash != p.Hash {
 		return false // the run of an earlier plan of this name
 	}
 	switch {
+	case r.what == carry && r.careful != asked.Careful:
+		return false
 	case r.what == carry:
 	case r.what != what:
 		return false
@@ -328,7 +331,7 @@ func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runne
 	h := r.orchestrator
 	c := runner.Runner{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
-		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, Pace: runner.Pace{StepTimeout: h.StepTimeout}, Renewed: true, Orchestrated: true, Still: r.still,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, Pace: runner.Pace{StepTimeout: h.StepTimeout, Careful: r.careful}, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *engine.Engine, p engine.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}

@@ -29,6 +29,8 @@ type Declaration struct {
 	Paused    bool      `json:"paused,omitempty"`
 	// KeepNames lets the names outlive a finalized plan.
 	KeepNames bool `json:"keepNames,omitempty"`
+	// Careful carries the plan out without anything that only saves time or lets evictions through sooner.
+	Careful bool `json:"careful,omitempty"`
 	// ApprovedHash is the hash of the plan that the user has reviewed. Without it nothing begins.
 	ApprovedHash string `json:"approvedHash,omitempty"`
 	// Request is a one-time request.

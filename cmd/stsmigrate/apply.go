@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,11 +67,7 @@ that namespace.`,
 			if err := home.Check(&a.reach, isName(args[0])); err != nil {
 				return err
 			}
-			if far.detach = home.Detach; far.detach {
-				if err := speed.fits(&journal.Journal{Detached: true}); err != nil {
-					return err
-				}
-			}
+			far.detach = home.Detach
 			t, fresh, err := a.loadFile(cmd.Context(), args[0], &home)
 			if err != nil {
 				return err
@@ -91,22 +88,21 @@ that namespace.`,
 // pace is how a command carries a plan out.
 type pace struct {
 	timeout time.Duration // of a step
-	careful bool
+	careful *bool         // nil if it is not said
 }
+
+// isCareful reports whether this process carries the plan out carefully.
+func (p pace) isCareful() bool { return p.careful != nil && *p.careful }
 
 func (a *app) carryFlags(cmd *cobra.Command, speed *pace) {
 	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask")
 	live.EventsFlag(cmd, &a.events)
 	program.Duration(cmd.Flags(), &speed.timeout, "step-timeout", 10*time.Minute, time.Second, "how long one step may wait without any progress before the plan is blocked; with an ordinal in flight the step is reported as overdue, and the wait continues")
-	cmd.Flags().BoolVar(&speed.careful, "careful", false, "carry the plan out step by step, without anything that only saves time or lets evictions through sooner; budgets stay tight while an ordinal waits to leave")
-}
-
-// fits returns an error if the plan is not carried out by this command as it is asked to.
-func (p pace) fits(j *journal.Journal) error {
-	if p.careful && j.Detached {
-		return errors.New("--careful is for a plan that this command carries out itself, and an orchestrator carries this one out: leave --careful out")
-	}
-	return nil
+	cmd.Flags().BoolFunc("careful", "carry the plan out step by step, without anything that only saves time or lets evictions through sooner; budgets stay tight while an ordinal waits to leave; an orchestrator does so until it is told --careful=false", func(said string) error {
+		careful, err := strconv.ParseBool(said)
+		speed.careful = &careful
+		return err
+	})
 }
 
 // isName reports whether an argument is the name of a plan and not a file.
@@ -171,9 +167,6 @@ func (a *app) fromFile(ctx context.Context, what string, home *reach.HomeFlags) 
 func (a *app) apply(ctx context.Context, t *reach.Target, fresh bool, far *routeFlags, speed pace) error {
 	j, err := t.ToBegin(ctx, fresh)
 	if err != nil {
-		return err
-	}
-	if err := speed.fits(j); err != nil {
 		return err
 	}
 	switch {
@@ -241,7 +234,7 @@ func (a *app) process(t *reach.Target, speed pace, show *live.Show) runner.Runne
 	a.signals.Carries()
 	return runner.Runner{
 		Plan: t.Plan, Store: t.Store, On: t.On, Configs: t.Configs, Watches: t.Watches, Names: t.Names,
-		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Finish: a.signals.Finish(), Stop: a.signals.Stop(), Pace: runner.Pace{StepTimeout: speed.timeout, Careful: speed.careful},
+		Holder: clusters.Holder(), Dead: clusters.Dead, Now: a.now, Finish: a.signals.Finish(), Stop: a.signals.Stop(), Pace: runner.Pace{StepTimeout: speed.timeout, Careful: speed.isCareful()},
 		Checks: a.answers,
 		Report: show.Progress, Complain: show.Complain,
 	}
@@ -252,7 +245,7 @@ func (a *app) process(t *reach.Target, speed pace, show *live.Show) runner.Runne
 func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
 	direction := w.direction
 	if j.Detached {
-		if err := a.ask(ctx, t, direction, w.limits); err != nil || direction == plans.Move {
+		if err := a.ask(ctx, t, direction, w.limits, speed); err != nil || direction == plans.Move {
 			return err
 		}
 		if direction == plans.Finalize {

@@ -32,8 +32,8 @@ func (a *app) observed(ctx context.Context, t *reach.Target, far *routeFlags) er
 }
 
 // ask declares the user's request for a plan that an orchestrator carries out, or will carry out, and says so.
-func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits) error {
-	if err := a.declare(ctx, t, direction, route); err != nil {
+func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits, speed pace) error {
+	if err := a.declare(ctx, t, direction, route, speed); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "plan %s: the orchestrator in namespace %s carries it out. To watch it: %s\n", t.Plan.Name, t.Home.Namespace, t.Command("status -w"))
@@ -41,10 +41,13 @@ func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Directio
 }
 
 // declare writes the request. A request that the orchestrator would refuse is refused here and not written.
-func (a *app) declare(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits) error {
+func (a *app) declare(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits, speed pace) error {
 	return t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
 		d.Direction, d.Paused = direction, false
 		d.KeepNames = d.KeepNames || a.keepsNames
+		if speed.careful != nil {
+			d.Careful = *speed.careful
+		}
 		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
 			return nil // the plan is new
 		}

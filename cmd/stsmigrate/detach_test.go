@@ -301,14 +301,24 @@ func TestKeptNamesAreRemovedWithoutTheSource(t *testing.T) {
 	}
 }
 
-// How carefully a plan is carried out is decided by the process that does: nothing is stored or asked for.
-func TestAnOrchestratorIsNotAskedToBeCareful(t *testing.T) {
+// An orchestrator carries a plan out as carefully as it was told last. What is not said stays as it is.
+func TestAnOrchestratorIsToldToBeCareful(t *testing.T) {
 	on, config := serve(t, []string{"home"})
-	p := keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 })
-	for _, line := range [][]string{{"apply", inFile(t, p), "--detach"}, {"apply", "web", "-n", "stsmigrate"}, {"resume", "web", "-n", "stsmigrate"}, {"abort", "web", "-n", "stsmigrate"}} {
-		got := command(t, append(line, "--careful", "--yes", "--kubeconfig", config)...)
-		if got.code != exitError || !strings.Contains(got.errOut, "--careful is for a plan that this command carries out itself") {
-			t.Errorf("%q: %+v", line, got)
+	keep(t, on, "stsmigrate", func(j *journal.Journal) { j.Detached, j.Epoch, j.Done, j.Begun = true, 2, 1, 1 })
+	store := records.NewStore(on, "stsmigrate", "web")
+	for _, c := range []struct {
+		line []string
+		want bool
+	}{
+		{[]string{"resume", "web"}, false},
+		{[]string{"resume", "web", "--careful"}, true},
+		{[]string{"resume", "web"}, true},
+		{[]string{"resume", "web", "--careful=false"}, false},
+		{[]string{"abort", "web", "--careful"}, true},
+	} {
+		got := command(t, append(c.line, "-n", "stsmigrate", "--yes", "--kubeconfig", config)...)
+		if d, err := store.Declared(t.Context()); got.code != 0 || err != nil || d == nil || d.Spec.Careful != c.want {
+			t.Errorf("%q: %+v; declared %+v, %v", c.line, got, d, err)
 		}
 	}
 }

@@ -71,9 +71,6 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 // proceed asks for confirmation and carries the plan out as it is wanted now. What has no meaning is refused before
 // the user is asked. A dry run lists what follows, and ends there or with the answers of the API servers.
 func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
-	if err := speed.fits(j); err != nil {
-		return err
-	}
 	trial := *j
 	if w.set != nil {
 		if err := w.set(&trial); err != nil {
@@ -89,7 +86,7 @@ func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, 
 	if a.dryRun == "client" || a.dryRun == "server" {
 		fmt.Fprint(a.Out, preview.RenderTurn(t.Plan, trial.Leg, trial.Done+1)+pauses(t.Plan, &trial))
 		if a.dryRun == "server" {
-			return a.tried(ctx, t, j, w)
+			return a.tried(ctx, t, j, w, speed)
 		}
 		return unwritten()
 	}
@@ -129,9 +126,9 @@ func (a *app) again(ctx context.Context, t *reach.Target, j *journal.Journal, fa
 
 // tried sends what proceed writes as dry runs: to the home alone for an orchestrator, which sends the rest, and
 // otherwise to both sides, up to the next ordinals that have to stop.
-func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w turn) error {
+func (a *app) tried(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
 	if j.Detached {
-		if err := a.declare(ctx, t.Dry(), w.direction, w.limits); err != nil {
+		if err := a.declare(ctx, t.Dry(), w.direction, w.limits, speed); err != nil {
 			return err
 		}
 		return a.undone()

@@ -115,6 +115,10 @@ type StatefulSetMigrationSpec struct {
 	// Keeps the old names after Finalize.
 	// +optional
 	KeepNames bool `json:"keepNames,omitempty"`
+	// Carries the plan out step by step, without anything that only saves time or lets evictions through
+	// sooner. It may be changed at any time, and applies from the next write on.
+	// +optional
+	Careful bool `json:"careful,omitempty"`
 	// The status.hash of the plan that the user has reviewed. Without it nothing begins.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

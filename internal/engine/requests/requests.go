@@ -19,6 +19,8 @@ type Requested struct {
 	Refused string
 	// RefusedID names that reason.
 	RefusedID reasons.ID
+	// Careful is as in the Declaration.
+	Careful bool
 	// Refuse is what the journal must record of a request that cannot be fulfilled, so that it is answered
 	// only once; nil for nothing.
 	Refuse *plans.Observed
@@ -32,6 +34,7 @@ func Read(p *plans.Plan, j *journal.Journal, d *plans.Declaration) Requested {
 		out.Work = out.Work && j.Epoch > 0
 		return out
 	}
+	out.Careful = d.Careful
 	fresh := isNew(d.Request, j)
 	direction, later := heading(p, j, cmp.Or(d.Direction, plans.Move), fresh)
 	observed := plans.Observed{Direction: direction, Paused: d.Paused, Request: j.Observed.Request}
