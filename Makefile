@@ -153,6 +153,9 @@ lint: $(LINT) ## Run the linters
 	cd deploy/release && $(LINT) run ./...
 	go run $(ACTIONS)
 
+platforms: ## Vet the programs, and their tests, for the other systems that they are released for
+	for os in darwin windows; do GOOS=$$os go vet ./cmd/... || exit; done
+
 format: $(LINT) ## Format the code
 	$(LINT) fmt ./...
 	cd test/e2e && $(LINT) fmt ./...

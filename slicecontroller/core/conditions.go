@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,160 +52,172 @@ const (
 	PartitionOutOfRange = "PartitionOutOfRange"
 )
 
-// describe updates the conditions.
-func (p *pass) describe(failed error) {
-	if !p.set.Conditioned {
-		return
-	}
-	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.status.Ordinals = &Range{int64(p.set.start()), p.set.end()}
-	if p.set.Fault != nil {
-		p.tellFault(*p.set.Fault)
-	}
-	progress := p.progress(failed)
-	followed := p.followed()
-	p.giveUp(progress)
-	p.say(progress)
-	p.say(followed)
-	p.sayTools(progress, failed)
-	p.sayIf(Invalid, "", "")
-	p.sayIf(IdentityConflict, "NameTaken", p.conflict)
-	p.sayIf(StorageMismatch, "OtherVolumes", p.mismatch())
-	p.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(p.unkept...)))
-	reason, held := p.heldBack()
-	p.sayIf(DeletionHeld, reason, held)
-	p.sayIf(ClaimsOutdated, "FormerSize", brief(errors.Join(p.ungrown...)))
-	p.sayIf(EvictionRefused, "TooManyRequests", p.refused)
-	p.sayIf(PartitionOutOfRange, "OutOfRange", p.offRange())
+// account is what a pass reports of a set: its status, and the conditions in it.
+type account struct {
+	*teller
+	*claimKeeper
+	*protection
+
+	status   Status
+	outcome  Outcome
+	begins   bool        // an enforced update deletes a pod in this pass
+	waits    bool        // something must happen before the set is as its spec requires
+	moved    atomic.Bool // a pod was created or deleted in this pass
+	made     int         // how many pods were created in this pass
+	conflict string      // the message that another owner's pod has the name of one of ours
+	// refused is why a pod cannot be evicted now. refusedUntil is when to retry, if the API server names a
+	// time.
+	refused      string
+	refusedUntil time.Time
+	// retried means that conditions quote an error, and that what failed is retried in any case.
+	retried bool
 }
 
-// tellFault records once, in an Event, why the spec cannot be acted on. A fault that may pass by itself is
-// not recorded.
-func (p *pass) tellFault(f Fault) {
-	if f.Passing {
+// describe updates the conditions.
+func (ac *account) describe(failed error) {
+	if !ac.set.Conditioned {
 		return
 	}
-	p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message, Once: f.Message})
+	ac.status.Told = slices.Clone(ac.set.Status.Told)
+	ac.status.Ordinals = &Range{int64(ac.set.start()), ac.set.end()}
+	if ac.set.Fault != nil {
+		ac.tellFault(*ac.set.Fault)
+	}
+	progress := ac.progress(failed)
+	followed := ac.followed()
+	ac.giveUp(progress)
+	ac.say(progress)
+	ac.say(followed)
+	ac.sayTools(progress, failed)
+	ac.sayIf(Invalid, "", "")
+	ac.sayIf(IdentityConflict, "NameTaken", ac.conflict)
+	ac.sayIf(StorageMismatch, "OtherVolumes", ac.mismatch())
+	ac.sayIf(ClaimsNotKept, "UpdateRefused", brief(errors.Join(ac.unkept...)))
+	reason, held := ac.heldBack()
+	ac.sayIf(DeletionHeld, reason, held)
+	ac.sayIf(ClaimsOutdated, "FormerSize", brief(errors.Join(ac.ungrown...)))
+	ac.sayIf(EvictionRefused, "TooManyRequests", ac.refused)
+	ac.sayIf(PartitionOutOfRange, "OutOfRange", ac.offRange())
 }
 
 // refuse records why nothing is done for the set, and does nothing else.
-func (p *pass) refuse(ctx context.Context) (Outcome, error) {
-	p.tellFault(*p.set.Fault)
-	if !p.set.Conditioned {
+func (ac *account) refuse(ctx context.Context) (Outcome, error) {
+	ac.tellFault(*ac.set.Fault)
+	if !ac.set.Conditioned {
 		return Outcome{}, nil
 	}
-	p.untouched()
-	progress := p.progress(nil)
-	p.say(progress)
-	p.sayTools(progress, nil)
-	return Outcome{}, p.write(ctx)
+	ac.untouched()
+	progress := ac.progress(nil)
+	ac.say(progress)
+	ac.sayTools(progress, nil)
+	return Outcome{}, ac.write(ctx)
 }
 
 // untouched keeps the former status of a set for which nothing is done, except for the generation of its
 // conditions.
-func (p *pass) untouched() {
-	p.status = p.set.Status
-	p.status.Told = slices.Clone(p.set.Status.Told)
-	p.status.ObservedGeneration = max(p.set.Generation, p.status.ObservedGeneration)
+func (ac *account) untouched() {
+	ac.status = ac.set.Status
+	ac.status.Told = slices.Clone(ac.set.Status.Told)
+	ac.status.ObservedGeneration = max(ac.set.Generation, ac.status.ObservedGeneration)
 }
 
 // stop records the refusal of the API server for which a pass ends before anything of the set was compared with its
 // spec: of its first revision, or of an orphan that has to be adopted. What the next look settles is not recorded.
-func (p *pass) stop(ctx context.Context, err error) (Outcome, error) {
+func (ac *account) stop(ctx context.Context, err error) (Outcome, error) {
 	refused := func(e error) bool {
 		return apierrors.ReasonForError(e) != metav1.StatusReasonUnknown && !apierrors.IsConflict(e) && !apierrors.IsNotFound(e)
 	}
-	if !p.set.Conditioned || !slices.ContainsFunc(parts(err), refused) {
+	if !ac.set.Conditioned || !slices.ContainsFunc(parts(err), refused) {
 		return Outcome{}, err
 	}
-	p.untouched()
-	p.retried = true
+	ac.untouched()
+	ac.retried = true
 	stalled, reconciling := brief(lasting(err)), ""
 	if stalled == "" {
 		reconciling = brief(err)
 	}
-	p.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: brief(err)})
-	p.sayIf(Stalled, failing, stalled)
-	p.sayIf(Reconciling, failing, reconciling)
-	p.status.ObservedGeneration = p.set.Status.ObservedGeneration // only these conditions are about the present spec
-	return Outcome{}, errors.Join(err, p.write(ctx))
+	ac.say(metav1.Condition{Type: Progressing, Status: metav1.ConditionTrue, Reason: failing, Message: brief(err)})
+	ac.sayIf(Stalled, failing, stalled)
+	ac.sayIf(Reconciling, failing, reconciling)
+	ac.status.ObservedGeneration = ac.set.Status.ObservedGeneration // only these conditions are about the present spec
+	return Outcome{}, errors.Join(err, ac.write(ctx))
 }
 
 // Refuse records the fault of a set for which nothing can be done, and does nothing else.
 func Refuse(ctx context.Context, set *Set, now time.Time, do Effects) error {
-	p := &pass{set: set, world: World{Set: set, Now: now}, do: do}
+	p := newPass(World{Set: set, Now: now}, do)
 	_, err := p.refuse(ctx)
 	return err
 }
 
-func (p *pass) say(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime, c.Message = p.status.ObservedGeneration, metav1.NewTime(p.world.Now), Cut(c.Message, maxMessageBytes)
-	meta.SetStatusCondition(&p.status.Told, c)
+func (ac *account) say(c metav1.Condition) {
+	c.ObservedGeneration, c.LastTransitionTime, c.Message = ac.status.ObservedGeneration, metav1.NewTime(ac.world.Now), Cut(c.Message, maxMessageBytes)
+	meta.SetStatusCondition(&ac.status.Told, c)
 }
 
-func (p *pass) sayIf(kind, reason, message string) {
+func (ac *account) sayIf(kind, reason, message string) {
 	if message == "" {
-		meta.RemoveStatusCondition(&p.status.Told, kind)
+		meta.RemoveStatusCondition(&ac.status.Told, kind)
 		return
 	}
-	p.say(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	ac.say(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 }
 
 // sayTools sets Stalled or Reconciling, or removes both.
-func (p *pass) sayTools(progress metav1.Condition, failed error) {
+func (ac *account) sayTools(progress metav1.Condition, failed error) {
 	stalled := brief(lasting(failed))
 	switch {
 	case stalled != "":
-	case p.holds:
-		_, stalled = p.heldBack()
-	case p.conflict != "":
-		stalled = p.conflict
-	case p.set.Fault != nil && !p.set.Fault.Passing:
-		stalled = p.set.Fault.Message
-	case p.status.Failed != "":
-		stalled = meta.FindStatusCondition(p.status.Told, RolledBack).Message // giveUp has set the condition
-	case p.enforced() && p.stuck():
-		stalled = p.sentence(halted)
+	case ac.holds:
+		_, stalled = ac.heldBack()
+	case ac.conflict != "":
+		stalled = ac.conflict
+	case ac.set.Fault != nil && !ac.set.Fault.Passing:
+		stalled = ac.set.Fault.Message
+	case ac.status.Failed != "":
+		stalled = meta.FindStatusCondition(ac.status.Told, RolledBack).Message // giveUp has set the condition
+	case ac.enforced() && ac.stuck():
+		stalled = ac.sentence(halted)
 	case progress.Reason == deadlineExceeded:
 		stalled = progress.Message
 	}
 	reconciling := ""
-	if stalled == "" && (p.waits || progress.Status == metav1.ConditionTrue) {
+	if stalled == "" && (ac.waits || progress.Status == metav1.ConditionTrue) {
 		reconciling = progress.Message
 	}
-	p.sayIf(Stalled, progress.Reason, stalled)
-	p.sayIf(Reconciling, progress.Reason, reconciling)
+	ac.sayIf(Stalled, progress.Reason, stalled)
+	ac.sayIf(Reconciling, progress.Reason, reconciling)
 }
 
 // waitsFor names what must happen before the set is as its spec requires, or returns "" (3335-63).
-func (p *pass) waitsFor() string {
-	if r := p.firstDown(); r != nil {
+func (ac *account) waitsFor() string {
+	if r := ac.firstDown(); r != nil {
 		switch {
 		case !created(r.Pod):
-			if c, with, _ := p.leaving(*r); c != nil {
+			if c, with, _ := ac.leaving(*r); c != nil {
 				return fmt.Sprintf("pod %s will be created once claim %s is gone: the claim goes with a former %s %s", r.Name, c.Name, with.Kind, with.Name)
 			}
 			return fmt.Sprintf("pod %s will be created", r.Name)
 		case terminating(r.Pod):
 			return fmt.Sprintf("pod %s is terminating", r.Name)
 		}
-		return fmt.Sprintf("pod %s is not available: %s", r.Name, p.reason(r.Pod))
+		return fmt.Sprintf("pod %s is not available: %s", r.Name, ac.reason(r.Pod))
 	}
-	if len(p.condemned) > 0 {
-		return fmt.Sprintf("pod %s is outside the range and still there", p.condemned[0].Name)
+	if len(ac.condemned) > 0 {
+		return fmt.Sprintf("pod %s is outside the range and still there", ac.condemned[0].Name)
 	}
-	if p.refused != "" {
-		return p.refused
+	if ac.refused != "" {
+		return ac.refused
 	}
-	for _, r := range slices.Backward(p.living) {
-		if p.due(r) && p.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {
+	for _, r := range slices.Backward(ac.living) {
+		if ac.due(r) && ac.set.strategy() != appsv1.OnDeleteStatefulSetStrategyType {
 			return fmt.Sprintf("pod %s is of revision %s and will be replaced", r.Name, revisionOf(r.Pod))
 		}
 	}
 	return ""
 }
 
-func (p *pass) mismatch() string {
+func (p *picture) mismatch() string {
 	for _, r := range p.living {
 		if why := p.set.foreignVolume(r.Pod, r.ordinal); why != "" {
 			return why
@@ -213,7 +226,7 @@ func (p *pass) mismatch() string {
 	return ""
 }
 
-func (p *pass) offRange() string {
+func (p *picture) offRange() string {
 	ru := p.set.Spec.UpdateStrategy.RollingUpdate
 	if ru == nil || ru.Partition == nil || *ru.Partition == 0 {
 		return ""
@@ -233,7 +246,7 @@ const (
 )
 
 // stage returns the last recorded stage of the update to the target revision, or "".
-func (p *pass) stage() string {
+func (p *picture) stage() string {
 	c := meta.FindStatusCondition(p.set.Status.Told, UpdateStrategy)
 	if c == nil {
 		return ""
@@ -245,36 +258,38 @@ func (p *pass) stage() string {
 	return ""
 }
 
-func (p *pass) sentence(stage string) string { return "the update to " + p.target.Name + " " + stage }
+func (p *picture) sentence(stage string) string {
+	return "the update to " + p.target.Name + " " + stage
+}
 
 // followed returns the condition UpdateStrategy.
-func (p *pass) followed() metav1.Condition {
-	c := metav1.Condition{Type: UpdateStrategy, Status: metav1.ConditionTrue, Reason: string(p.set.strategy())}
-	if p.set.Spec.UpdateStrategy.Type == EnforcedRollingUpdate && !p.enforced() {
+func (ac *account) followed() metav1.Condition {
+	c := metav1.Condition{Type: UpdateStrategy, Status: metav1.ConditionTrue, Reason: string(ac.set.strategy())}
+	if ac.set.Spec.UpdateStrategy.Type == EnforcedRollingUpdate && !ac.enforced() {
 		c.Reason = "FeatureDisabled"
 	}
-	stage := p.stage()
-	if p.begins && stage == "" {
+	stage := ac.stage()
+	if ac.begins && stage == "" {
 		stage = begun
-		p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "EnforcedRollingUpdateStarted", Message: p.sentence(begun)}) // ER-16
+		ac.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "EnforcedRollingUpdateStarted", Message: ac.sentence(begun)}) // ER-16
 	}
-	if c := p.canary(); stage == halted && c != nil && created(c.Pod) && !p.set.down(c.Pod, p.world.Now) {
+	if c := ac.canary(); stage == halted && c != nil && created(c.Pod) && !ac.set.down(c.Pod, ac.world.Now) {
 		stage = begun // the update goes on
 	}
-	if p.enforced() && stage != halted && p.stuck() {
+	if ac.enforced() && stage != halted && ac.stuck() {
 		stage = halted
-		p.outcome.Halted = true
-		p.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "EnforcedRollingUpdateHalted", Related: p.canary().Pod, Message: fmt.Sprintf("%s (pod %s: %s)", p.sentence(halted), p.canary().Name, condition(p.canary().Pod))})
+		ac.outcome.Halted = true
+		ac.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: "EnforcedRollingUpdateHalted", Related: ac.canary().Pod, Message: fmt.Sprintf("%s (pod %s: %s)", ac.sentence(halted), ac.canary().Name, condition(ac.canary().Pod))})
 	}
 	if stage != "" {
-		c.Message = p.sentence(stage)
+		c.Message = ac.sentence(stage)
 	}
 	return c
 }
 
 // stuck reports whether the canary of the new revision will not become available, while other pods must
 // still be replaced.
-func (p *pass) stuck() bool {
+func (p *picture) stuck() bool {
 	c := p.canary()
 	if c == nil || !created(c.Pod) || terminating(c.Pod) || p.outdated(*c) || !p.set.down(c.Pod, p.world.Now) {
 		return false
@@ -283,25 +298,67 @@ func (p *pass) stuck() bool {
 	return others && (p.stage() == halted || p.hopeless(c.Pod))
 }
 
-// hopelessAt returns the time from which a new pod that is not available counts as stuck: the deadline after
-// it stopped being ready, or after its creation if it never was ready. If it is ready, minReadySeconds come
-// first. A good pod that is not ready for a moment must not end the update, however old it is.
-func (p *pass) hopelessAt(pod *corev1.Pod) time.Time {
-	if at := p.set.availableAt(pod, p.world.Now); !at.IsZero() {
-		return at.Add(p.set.deadline())
-	}
-	return notReadySince(pod).Add(p.set.deadline())
-}
-
-// hopeless reports whether a pod that is not available will stay so.
-func (p *pass) hopeless(pod *corev1.Pod) bool {
-	return broken(pod) || !p.world.Now.Before(p.hopelessAt(pod))
-}
-
 // broken reports whether a pod has certainly failed, and is not just starting. A pod that no node can take may only
 // wait for an autoscaler, or for the pods that it displaces.
 func broken(pod *corev1.Pod) bool {
 	return ended(pod) || slices.Contains([]string{
 		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
 	}, condition(pod))
+}
+
+// leave records in the conditions of an invalid set that it is left unchanged, and why (VA-9).
+func (ac *account) leave(ctx context.Context, reason, why string) error {
+	if ac.set.Conditioned {
+		ac.untouched()
+		ac.sayIf(Reconciling, "", "")
+		for _, kind := range []string{Progressing, Stalled, Invalid} {
+			ac.sayIf(kind, reason, why)
+		}
+		if err := ac.write(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, why)
+}
+
+// giveUp decides that an update has failed and is rolled back. The next pass starts the rollback.
+func (ac *account) giveUp(progress metav1.Condition) {
+	why := ""
+	switch {
+	case ac.failed() != "":
+		if meta.FindStatusCondition(ac.status.Told, RolledBack) == nil { // another writer removed it
+			ac.sayIf(RolledBack, updateFailed, ac.wayBack(""))
+		}
+		return
+	case !ac.set.RollsBack, ac.set.Paused, ac.astray(), ac.set.DeletionTimestamp != nil, ac.asked.Name == ac.current.Name, !ac.toBlame():
+	case progress.Reason == deadlineExceeded:
+		why = " (" + progress.Message + ")"
+	case ac.enforced() && ac.stuck():
+		why = " (it has halted: pod " + ac.canary().Name + " is not available: " + condition(ac.canary().Pod) + ")"
+	}
+	if why == "" {
+		meta.RemoveStatusCondition(&ac.status.Told, RolledBack)
+		return
+	}
+	ac.status.Failed, ac.status.Progressed = ac.asked.Name, &metav1.Time{Time: ac.world.Now}
+	ac.sayIf(RolledBack, updateFailed, ac.wayBack(why))
+	ac.do.Tell(Event{Type: corev1.EventTypeWarning, Reason: RolledBack, Message: ac.wayBack(why)})
+}
+
+// toBlame reports whether a pod that the update has created, or will create, does not become available. The
+// update is not to blame for an unavailable pod of the old revision. The deadline may have passed for such a
+// pod: then a new pod that was just created, is not ready for a moment, or waits for its turn, is no failure either.
+func (ac *account) toBlame() bool {
+	held := false // in order, no pod is created behind one that is missing or not available
+	for o := range ac.set.ordinals() {
+		switch r := ac.at(o); {
+		case ac.set.staged(o) && !created(r.Pod) && ac.made == 0 && !held:
+			return true
+		case created(r.Pod) && ac.mayFail(r) && (terminating(r.Pod) || ac.hopeless(r.Pod)):
+			return true
+		case ac.set.ordered() && (!created(r.Pod) || ac.set.down(r.Pod, ac.world.Now) && !ac.exempt(r)):
+			held = true
+		}
+	}
+	return false
 }

@@ -61,3 +61,22 @@ func (p *pass) postponed(pod *corev1.Pod, err error) bool {
 	p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: EvictionRefused, Related: pod, Once: string(pod.UID), Message: p.refused})
 	return true
 }
+
+// update deletes pods of an old revision, so that they are recreated from the new one. It is called when
+// everything else is done; in order, that means that every pod of the range is available (MU-5, MU-14).
+func (p *pass) update(ctx context.Context) error {
+	for _, r := range p.victims() {
+		forced := p.forces() && !ready(r.Pod) // ER-6
+		if gone, err := p.replace(ctx, r, forced); !gone {
+			return err
+		}
+		p.begins = p.enforced()
+		if forced {
+			p.outcome.Forced = append(p.outcome.Forced, Forced{Pod: r.Name, UID: r.UID, Stuck: p.world.Now.Sub(notReadySince(r.Pod))})
+		}
+		if revisionOf(r.Pod) == p.current.Name && p.status.CurrentReplicas > 0 {
+			p.status.CurrentReplicas-- // ST-3
+		}
+	}
+	return nil
+}

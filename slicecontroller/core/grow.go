@@ -13,20 +13,20 @@ import (
 // growClaims raises the storage requests of the claims of living pods to those of their templates. The API
 // server decides by the storage class whether a claim may grow. In one pass, a refusal for one claim holds
 // for all claims of its class.
-func (p *pass) growClaims(ctx context.Context) error {
-	if !p.set.ClaimsGrow {
+func (k *claimKeeper) growClaims(ctx context.Context) error {
+	if !k.set.ClaimsGrow {
 		return nil
 	}
 	var errs []error
 	refused := map[string]string{} // by class, the first claim that was refused
-	for _, t := range p.set.Spec.VolumeClaimTemplates {
+	for _, t := range k.set.Spec.VolumeClaimTemplates {
 		want, asked := t.Spec.Resources.Requests[corev1.ResourceStorage]
-		for _, r := range p.living {
-			c := p.claim(t.Name, r.ordinal)
+		for _, r := range k.living {
+			c := k.claim(t.Name, r.ordinal)
 			if !asked || c == nil || c.DeletionTimestamp != nil || terminating(r.Pod) {
 				continue
 			}
-			if err := p.growClaim(ctx, c, want, refused); err != nil {
+			if err := k.growClaim(ctx, c, want, refused); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -35,7 +35,7 @@ func (p *pass) growClaims(ctx context.Context) error {
 }
 
 // growClaim raises the request of one claim, and notes what is still waited for. An error is worth a retry.
-func (p *pass) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, want resource.Quantity, refused map[string]string) error {
+func (k *claimKeeper) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, want resource.Quantity, refused map[string]string) error {
 	have := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	class := ""
 	if c.Spec.StorageClassName != nil {
@@ -44,29 +44,29 @@ func (p *pass) growClaim(ctx context.Context, c *corev1.PersistentVolumeClaim, w
 	switch {
 	case have.Cmp(want) >= 0:
 		if size, known := c.Status.Capacity[corev1.ResourceStorage]; known && size.Cmp(want) < 0 {
-			p.ungrown = append(p.ungrown, fmt.Errorf("claim %s has %s of %s: %s", c.Name, &size, &want, growing(c)))
+			k.ungrown = append(k.ungrown, fmt.Errorf("claim %s has %s of %s: %s", c.Name, &size, &want, growing(c)))
 		}
 		return nil
 	case c.Status.Phase != corev1.ClaimBound:
-		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s requests %s and needs %s: it has no volume yet, and can grow once it has", c.Name, &have, &want))
+		k.ungrown = append(k.ungrown, fmt.Errorf("claim %s requests %s and needs %s: it has no volume yet, and can grow once it has", c.Name, &have, &want))
 		return nil
 	case refused[class] != "":
-		p.ungrown = append(p.ungrown, fmt.Errorf("claim %s requests %s and needs %s: as claim %s", c.Name, &have, &want, refused[class]))
+		k.ungrown = append(k.ungrown, fmt.Errorf("claim %s requests %s and needs %s: as claim %s", c.Name, &have, &want, refused[class]))
 		return nil
 	}
 	next := c.DeepCopy()
 	next.Spec.Resources.Requests[corev1.ResourceStorage] = want
-	if err := p.do.Update(ctx, next); err != nil {
+	if err := k.do.Update(ctx, next); err != nil {
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			refused[class] = c.Name
 		}
 		err = fmt.Errorf("claim %s requests %s and needs %s: %w", c.Name, &have, &want, err)
-		p.ungrown = append(p.ungrown, err)
+		k.ungrown = append(k.ungrown, err)
 		return err
 	}
-	p.kept[c.Name] = next
-	p.ungrown = append(p.ungrown, fmt.Errorf("claim %s has %s of %s: its storage request was just raised", c.Name, &have, &want))
-	p.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "ClaimGrows", Related: c, Message: fmt.Sprintf("claim %s is asked to grow from %s to %s", c.Name, &have, &want)})
+	k.kept[c.Name] = next
+	k.ungrown = append(k.ungrown, fmt.Errorf("claim %s has %s of %s: its storage request was just raised", c.Name, &have, &want))
+	k.do.Tell(Event{Type: corev1.EventTypeNormal, Reason: "ClaimGrows", Related: c, Message: fmt.Sprintf("claim %s is asked to grow from %s to %s", c.Name, &have, &want)})
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -32,19 +31,4 @@ func (s *Set) invalid() (reason, why string) {
 		return "ActiveDeadline", fmt.Sprintf("spec.template.spec.activeDeadlineSeconds is %d: every pod would fail after that time and be recreated for ever; remove the field", *deadline)
 	}
 	return "", ""
-}
-
-// leave records in the conditions of an invalid set that it is left unchanged, and why (VA-9).
-func (p *pass) leave(ctx context.Context, reason, why string) error {
-	if p.set.Conditioned {
-		p.untouched()
-		p.sayIf(Reconciling, "", "")
-		for _, kind := range []string{Progressing, Stalled, Invalid} {
-			p.sayIf(kind, reason, why)
-		}
-		if err := p.write(ctx); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %s", ErrInvalid, why)
 }

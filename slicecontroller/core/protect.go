@@ -14,15 +14,25 @@ import (
 // once the object is gone, and a finalizer keeps the object from going.
 const Protection = "apps.stsmigrate.dev/deletion-protection"
 
+// protection keeps a set that is being deleted for as long as its pods must not go.
+type protection struct {
+	*teller
+
+	// holds means that the set is being deleted and kept. unprotected is the error of a change of the
+	// finalizer.
+	holds       bool
+	unprotected error
+}
+
 // protect adds or removes the finalizer as the set's protection requires, BEFORE anything that must be
 // protected is created. over means that the pass ends here: a set that is being deleted was released, or
 // that failed.
-func (p *pass) protect(ctx context.Context) (over bool, err error) {
-	held, wanted := slices.Contains(p.set.Finalizers, Protection), p.set.Protected
-	if p.set.DeletionTimestamp == nil {
+func (g *protection) protect(ctx context.Context) (over bool, err error) {
+	held, wanted := slices.Contains(g.set.Finalizers, Protection), g.set.Protected
+	if g.set.DeletionTimestamp == nil {
 		if held != wanted {
-			if err := p.do.Hold(ctx, wanted); err != nil {
-				p.unprotected = fmt.Errorf("changing the finalizer of the deletion protection: %w", err)
+			if err := g.do.Hold(ctx, wanted); err != nil {
+				g.unprotected = fmt.Errorf("changing the finalizer of the deletion protection: %w", err)
 			}
 		}
 		return false, nil
@@ -31,54 +41,48 @@ func (p *pass) protect(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	if wanted {
-		if p.holds, err = p.losesByDeletion(ctx); p.holds || err != nil {
+		if g.holds, err = g.losesByDeletion(ctx); g.holds || err != nil {
 			return err != nil, err
 		}
 	}
-	return true, p.do.Hold(ctx, false)
+	return true, g.do.Hold(ctx, false)
 }
 
 // losesByDeletion reports whether something would be deleted with the set: its dependents are not orphaned
 // (--cascade=orphan), and it has some. A release cannot be undone, so the absence of pods is confirmed by
 // live reads.
-func (p *pass) losesByDeletion(ctx context.Context) (bool, error) {
-	if slices.Contains(p.set.Finalizers, metav1.FinalizerOrphanDependents) {
+func (g *protection) losesByDeletion(ctx context.Context) (bool, error) {
+	if slices.Contains(g.set.Finalizers, metav1.FinalizerOrphanDependents) {
 		return false, nil
 	}
-	if len(p.world.Owned) > 0 || slices.ContainsFunc(p.world.Pods, p.controls) {
+	if len(g.world.Owned) > 0 || slices.ContainsFunc(g.world.Pods, g.controls) {
 		return true, nil
 	}
-	for o := range p.set.ordinals() {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(o)}}
-		err := p.do.Read(ctx, pod)
+	for o := range g.set.ordinals() {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.set.Namespace, Name: g.set.podName(o)}}
+		err := g.do.Read(ctx, pod)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return true, fmt.Errorf("reading pod %s before its set is let go: %w", pod.Name, err)
-		case p.controls(pod):
+		case g.controls(pod):
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-func (p *pass) controls(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, p.set) }
-
 // livesOn reports whether a set that is being deleted is reconciled as before. In a foreground deletion the
 // garbage collector deletes its pods whatever other finalizers there are, and would delete recreated pods,
 // too.
-func (p *pass) livesOn() bool { return p.holds && !p.inForeground() }
-
-func (p *pass) inForeground() bool {
-	return slices.Contains(p.set.Finalizers, metav1.FinalizerDeleteDependents)
-}
+func (g *protection) livesOn() bool { return g.holds && !g.inForeground() }
 
 // heldBack returns why a set that is being deleted is kept, and what the user can do about it, or "".
-func (p *pass) heldBack() (reason, message string) {
+func (g *protection) heldBack() (reason, message string) {
 	switch {
-	case !p.holds:
+	case !g.holds:
 		return "", ""
-	case p.inForeground():
+	case g.inForeground():
 		return "Foreground", "the set was deleted in the foreground: the garbage collector deletes its pods, and deletion protection cannot keep them"
 	}
 	return "Protected", "the set is being deleted, and its deletion protection keeps its pods: delete it again with --cascade=orphan to keep them without the set, or set spec.deletionProtection to false to delete them, too"

@@ -122,11 +122,20 @@ func sorted(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision
 	return out
 }
 
+// history finds, makes and deletes the revisions of a set.
+type history struct {
+	*teller
+
+	// unmarked is the error for which the target has no note of the template that it was filled in from.
+	// Nothing waits for that.
+	unmarked error
+}
+
 // resolve finds or creates the revision of the set's template, and finds the one that the pods had before
 // (RV-3 to RV-6).
-func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) (versions, error) {
+func (h *history) resolve(ctx context.Context, known []*appsv1.ControllerRevision) (versions, error) {
 	v := versions{}
-	if c := p.set.Status.CollisionCount; c != nil {
+	if c := h.set.Status.CollisionCount; c != nil {
 		v.collisions = *c
 	}
 	var newest *appsv1.ControllerRevision
@@ -135,7 +144,7 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 		newest = known[len(known)-1]
 		number = newest.Revision + 1
 	}
-	wanted, err := p.set.newRevision(number, v.collisions)
+	wanted, err := h.set.newRevision(number, v.collisions)
 	if err != nil {
 		return v, err
 	}
@@ -144,28 +153,28 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 	equal := slices.IndexFunc(older, func(r *appsv1.ControllerRevision) bool { return bytes.Equal(r.Data.Raw, wanted.Data.Raw) })
 	switch {
 	case equal == 0:
-		v.target, p.unmarked = p.marked(ctx, newest)
+		v.target, h.unmarked = h.marked(ctx, newest)
 	case equal > 0:
-		v.target, err = p.rolledBack(ctx, older[equal], number)
+		v.target, err = h.rolledBack(ctx, older[equal], number)
 	default:
-		v.target, v.collisions, err = p.novel(ctx, newest, wanted, v.collisions)
+		v.target, v.collisions, err = h.novel(ctx, newest, wanted, v.collisions)
 	}
 	if err != nil {
 		if newest == nil {
 			return v, err
 		}
-		v.target, p.unsure = newest, err
+		v.target, h.unsure = newest, err
 	}
 	v.current = v.target
-	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == p.set.Status.CurrentRevision }); at >= 0 {
+	if at := slices.IndexFunc(known, func(r *appsv1.ControllerRevision) bool { return r.Name == h.set.Status.CurrentRevision }); at >= 0 {
 		v.current = known[at]
 	}
 	v.asked = v.target
-	if p.set.RollsBack && v.asked.Name == p.set.Status.Failed {
+	if h.set.RollsBack && v.asked.Name == h.set.Status.Failed {
 		v.target = v.current
-		if was := p.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name && was != "" {
+		if was := h.set.Status.CurrentRevision; v.target.Name == v.asked.Name && was != v.asked.Name && was != "" {
 			v.wayGone = was
-			p.unsure = errors.Join(p.unsure, fmt.Errorf("ControllerRevision %s, to which the pods were rolled back, no longer exists: until the template changes no pod is replaced, and missing pods are made from the template that has failed", was))
+			h.unsure = errors.Join(h.unsure, fmt.Errorf("ControllerRevision %s, to which the pods were rolled back, no longer exists: until the template changes no pod is replaced, and missing pods are made from the template that has failed", was))
 		}
 	}
 	return v, nil
@@ -173,12 +182,12 @@ func (p *pass) resolve(ctx context.Context, known []*appsv1.ControllerRevision) 
 
 // marked returns a revision with a note of the template that it was filled in from. After a conflict a later
 // pass adds the note.
-func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func (h *history) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
-	if !p.set.mark(next) {
+	if !h.set.mark(next) {
 		return r, nil
 	}
-	err := p.do.Update(ctx, next)
+	err := h.do.Update(ctx, next)
 	switch {
 	case apierrors.IsConflict(err):
 		return r, nil
@@ -189,34 +198,34 @@ func (p *pass) marked(ctx context.Context, r *appsv1.ControllerRevision) (*appsv
 }
 
 // rolledBack makes an older revision the newest one, and keeps its name (RV-3b).
-func (p *pass) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
+func (h *history) rolledBack(ctx context.Context, r *appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	next := r.DeepCopy()
 	next.Revision = number
-	p.set.mark(next)
-	return next, p.do.Update(ctx, next)
+	h.set.mark(next)
+	return next, h.do.Update(ctx, next)
 }
 
 // novel returns a revision for a template that no revision has byte for byte: the newest, if only defaults
 // differ (RV-3c), or a new one.
-func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision, collisions int32) (*appsv1.ControllerRevision, int32, error) {
+func (h *history) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevision, collisions int32) (*appsv1.ControllerRevision, int32, error) {
 	if newest != nil {
-		same, err := p.sameByDefault(ctx, newest)
+		same, err := h.sameByDefault(ctx, newest)
 		if err != nil || same {
 			return newest, collisions, err
 		}
 	}
 	for {
 		r := wanted.DeepCopy()
-		p.set.name(r, collisions)
-		err := p.do.Create(ctx, r)
+		h.set.name(r, collisions)
+		err := h.do.Create(ctx, r)
 		if !apierrors.IsAlreadyExists(err) {
 			return r, collisions, err
 		}
 		there := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-		if err := p.do.Read(ctx, there); err != nil {
+		if err := h.do.Read(ctx, there); err != nil {
 			return nil, collisions, err
 		}
-		if owner := metav1.GetControllerOfNoCopy(there); bytes.Equal(there.Data.Raw, r.Data.Raw) && (owner == nil || owner.UID == p.set.UID) {
+		if owner := metav1.GetControllerOfNoCopy(there); bytes.Equal(there.Data.Raw, r.Data.Raw) && (owner == nil || owner.UID == h.set.UID) {
 			return there, collisions, nil
 		}
 		collisions++ // RV-4; RV-5: a revision with another owner is a collision, too
@@ -225,36 +234,36 @@ func (p *pass) novel(ctx context.Context, newest, wanted *appsv1.ControllerRevis
 
 // sameByDefault reports whether the API server would store the template of a revision today as the set's
 // template is: an API server with new defaults must not restart pods.
-func (p *pass) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) (bool, error) {
+func (h *history) sameByDefault(ctx context.Context, r *appsv1.ControllerRevision) (bool, error) {
 	t, err := template(r)
 	if err != nil {
 		return false, nil //nolint:nilerr // somebody's own revision, and not one of these pods
 	}
-	full, err := p.do.Default(ctx, *t)
+	full, err := h.do.Default(ctx, *t)
 	switch {
 	case apierrors.IsInvalid(err):
 		return false, nil
 	case apierrors.IsForbidden(err):
-		return false, p.unlessAnother(r, t, err)
+		return false, h.unlessAnother(r, t, err)
 	}
-	return err == nil && equality.Semantic.DeepEqual(full, p.set.Spec.Template), err
+	return err == nil && equality.Semantic.DeepEqual(full, h.set.Spec.Template), err
 }
 
 // unlessAnother decides about the set's template where the API server refuses to fill in defaults: the namespace admits no
 // PodTemplates, and may never. A default only adds fields, so a template without a field or value of the
 // revision's is another one: unlessAnother returns nil. If fields were only added, they may be new defaults, and
 // it returns the refusal: a guess could restart all pods.
-func (p *pass) unlessAnother(r *appsv1.ControllerRevision, t *corev1.PodTemplateSpec, refused error) error {
+func (h *history) unlessAnother(r *appsv1.ControllerRevision, t *corev1.PodTemplateSpec, refused error) error {
 	was, err := plain(t)
 	if err != nil {
 		return err
 	}
-	now, err := plain(&p.set.Spec.Template)
+	now, err := plain(&h.set.Spec.Template)
 	if err != nil || !contains(now, was) {
 		return err
 	}
-	p.do.Tell(Event{
-		Type: corev1.EventTypeWarning, Reason: "TemplateNotTried", Once: strconv.FormatInt(p.set.Generation, 10),
+	h.do.Tell(Event{
+		Type: corev1.EventTypeWarning, Reason: "TemplateNotTried", Once: strconv.FormatInt(h.set.Generation, 10),
 		Message: fmt.Sprintf("no pod is replaced: the template only adds fields to that of %s, and whether they are new defaults cannot be found out: %v", r.Name, refused),
 	})
 	return refused
@@ -288,9 +297,9 @@ func contains(more, less any) bool {
 
 // truncate deletes the oldest revisions that no pod is of, down to the limit (RV-7). A negative limit keeps
 // all.
-func (p *pass) truncate(ctx context.Context, known []*appsv1.ControllerRevision, v versions, pods []*corev1.Pod) error {
+func (h *history) truncate(ctx context.Context, known []*appsv1.ControllerRevision, v versions, pods []*corev1.Pod) error {
 	limit := 10
-	if l := p.set.Spec.RevisionHistoryLimit; l != nil {
+	if l := h.set.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(*l)
 	}
 	if limit < 0 {
@@ -303,7 +312,7 @@ func (p *pass) truncate(ctx context.Context, known []*appsv1.ControllerRevision,
 	old := slices.DeleteFunc(slices.Clone(known), func(r *appsv1.ControllerRevision) bool { return live[r.Name] })
 	var errs []error
 	for k := 0; k < len(old)-limit; k++ {
-		if err := p.do.Delete(ctx, old[k]); err != nil && !apierrors.IsNotFound(err) {
+		if err := h.do.Delete(ctx, old[k]); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}

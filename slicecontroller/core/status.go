@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,44 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// count counts the pods as they were read (ST-1). Pods that this pass creates do not count. Terminating pods
-// count as replicas, ready and available, but not as current or updated.
-func (p *pass) count() appsv1.StatefulSetStatus {
-	s := appsv1.StatefulSetStatus{
-		ObservedGeneration: max(p.set.Generation, p.set.Status.ObservedGeneration), // ST-4
-		CurrentRevision:    cmp.Or(p.wayGone, p.current.Name),
-		UpdateRevision:     p.asked.Name,
-		CollisionCount:     &p.collisions,
-		Conditions:         p.set.Status.Conditions, // ST-6
-	}
-	for _, list := range [][]replica{p.living, p.condemned} {
-		for _, r := range list {
-			s.Replicas++
-			if _, ready := readySince(r.Pod); ready {
-				s.ReadyReplicas++
-			}
-			if p.set.available(r.Pod, p.world.Now) {
-				s.AvailableReplicas++
-			}
-			if terminating(r.Pod) {
-				continue
-			}
-			if revisionOf(r.Pod) == s.CurrentRevision {
-				s.CurrentReplicas++
-			}
-			if revisionOf(r.Pod) == s.UpdateRevision && !p.astray() { // astray: then the target is not the wanted template
-				s.UpdatedReplicas++
-			}
-		}
-	}
-	return s
-}
-
 // complete ends an update when every pod is of the new revision and ready (RV-8, RV-9).
-func (p *pass) complete() {
-	s, n := &p.status, p.set.replicas()
-	onDelete := p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType
-	if n == 0 && !p.set.CompleteEmpty || onDelete && p.set.CurrentStays || p.failed() != "" { // RV-10, RV-9
+func (ac *account) complete() {
+	s, n := &ac.status, ac.set.replicas()
+	onDelete := ac.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType
+	if n == 0 && !ac.set.CompleteEmpty || onDelete && ac.set.CurrentStays || ac.failed() != "" { // RV-10, RV-9
 		return
 	}
 	if s.UpdatedReplicas == n && s.ReadyReplicas == n && s.Replicas == n {
@@ -58,21 +24,21 @@ func (p *pass) complete() {
 
 // writeStatus writes the status if it differs from the stored one (ST-5), and if the next pass does not
 // supersede it at once.
-func (p *pass) writeStatus(ctx context.Context, failed error) error {
-	p.complete()
-	p.retried = p.retried || failed != nil
-	if failed == nil && p.superseded() {
+func (ac *account) writeStatus(ctx context.Context, failed error) error {
+	ac.complete()
+	ac.retried = ac.retried || failed != nil
+	if failed == nil && ac.superseded() {
 		return nil
 	}
-	return p.write(ctx)
+	return ac.write(ctx)
 }
 
 // superseded reports whether the status differs from the stored one only in what the next pass computes anew:
 // this pass has created or deleted a pod in order, and the next pass comes as soon as the cache has that. It
 // finds nothing to do but to wait for the pod, so it writes what it sees. Without an order each pass may
 // create and delete pods, and the status would be late for as long as they do.
-func (p *pass) superseded() bool {
-	return p.set.Conditioned && p.set.ordered() && p.moved.Load() && equality.Semantic.DeepEqual(withoutNumbers(p.set.Status), withoutNumbers(p.status))
+func (ac *account) superseded() bool {
+	return ac.set.Conditioned && ac.set.ordered() && ac.moved.Load() && equality.Semantic.DeepEqual(withoutNumbers(ac.set.Status), withoutNumbers(ac.status))
 }
 
 // withoutNumbers returns what of a status does not change with every pod: neither numbers, nor the pod that is
@@ -88,11 +54,11 @@ func withoutNumbers(s Status) Status {
 	return s
 }
 
-func (p *pass) write(ctx context.Context) error {
-	if equality.Semantic.DeepEqual(p.set.Status, p.status) || p.reworded() {
+func (ac *account) write(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(ac.set.Status, ac.status) || ac.reworded() {
 		return nil
 	}
-	return p.do.WriteStatus(ctx, p.status)
+	return ac.do.WriteStatus(ctx, ac.status)
 }
 
 // rewordAfter is for how long an error keeps the words in which it was written.
@@ -101,9 +67,9 @@ const rewordAfter = time.Minute
 // reworded reports whether the status differs from the stored one only in the words of an error, which may name
 // another request or connection at each attempt, and has been written a short while ago. Its own status wakes a
 // set at once: written at each attempt, it would defeat the back-off between the attempts.
-func (p *pass) reworded() bool {
-	return (p.retried || p.set.Fault != nil) && p.world.Now.Before(p.world.Wrote.Add(rewordAfter)) &&
-		equality.Semantic.DeepEqual(withoutWords(p.set.Status), withoutWords(p.status))
+func (ac *account) reworded() bool {
+	return (ac.retried || ac.set.Fault != nil) && ac.world.Now.Before(ac.world.Wrote.Add(rewordAfter)) &&
+		equality.Semantic.DeepEqual(withoutWords(ac.set.Status), withoutWords(ac.status))
 }
 
 // withoutWords returns a status without the messages that quote errors, and without the two conditions that

@@ -1,64 +1,24 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // pass is one Sync in progress.
 type pass struct {
-	set   *Set
-	world World
-	do    Effects
-	fresh bool // a live read has confirmed the set
+	*teller
+	adoption
+	history
+	*account
 
-	versions
-	// currentTemplate and targetTemplate are those of the two revisions.
-	currentTemplate, targetTemplate *corev1.PodTemplateSpec
-	// living are the existing pods of the range, ascending. condemned are the others, descending.
-	living, condemned []replica
-	// lowestDown is the lowest ordinal that is unavailable, of the range first and else of the condemned
-	// (OR-6).
-	lowestDown string
-	status     Status
-	outcome    Outcome
-	// unsure is the error for which the target is the newest existing revision, and not that of the
-	// template: missing pods are made from it, and no pod is replaced.
-	unsure error
-	// unmarked is the error for which the target has no note of the template that it was filled in from.
-	// Nothing waits for that.
-	unmarked error
-	begins   bool        // an enforced update deletes a pod in this pass
-	waits    bool        // something must happen before the set is as its spec requires
-	moved    atomic.Bool // a pod was created or deleted in this pass
-	lock     sync.Mutex
-	made     int // how many pods were created in this pass
-	// kept are the claims whose owners this pass removed so that they outlive the set, as they are now.
-	// unkept are the errors of the claims for which that failed, or which are deleted with a former owner.
-	kept     map[string]*corev1.PersistentVolumeClaim
-	unkept   []error
-	conflict string // the message that another owner's pod has the name of one of ours
-	// ungrown are the claims whose size is not that of their template, with the reasons.
-	ungrown []error
-	// holds means that the set is being deleted and kept. unprotected is the error of a change of the
-	// finalizer.
-	holds       bool
-	unprotected error
-	// refused is why a pod cannot be evicted now. refusedUntil is when to retry, if the API server names a
-	// time.
-	refused      string
-	refusedUntil time.Time
-	// retried means that conditions quote an error, and that what failed is retried in any case.
-	retried bool
+	lock sync.Mutex
 }
 
 // replica is a pod and its ordinal.
@@ -67,11 +27,17 @@ type replica struct {
 	ordinal int32
 }
 
+func newPass(w World, do Effects) *pass {
+	t := &teller{picture: &picture{set: w.Set, world: w}, do: do}
+	claims := &claimKeeper{teller: t, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	return &pass{teller: t, adoption: adoption{teller: t}, history: history{teller: t}, account: &account{teller: t, claimKeeper: claims, protection: &protection{teller: t}}}
+}
+
 // Sync does for a set what can be done now (SY-1). If an effect fails, Sync still does what does not depend
 // on it, writes the status, and returns the errors; the caller retries. For an invalid set it writes only
 // the conditions and returns ErrInvalid: a retry is useless until the set changes.
 func Sync(ctx context.Context, w World, do Effects) (Outcome, error) {
-	p := &pass{set: w.Set, world: w, do: do, kept: map[string]*corev1.PersistentVolumeClaim{}}
+	p := newPass(w, do)
 	if over, err := p.protect(ctx); over {
 		return Outcome{}, err
 	}
@@ -131,94 +97,6 @@ func (p *pass) act(ctx context.Context) error {
 	return errors.Join(errors.Join(p.unkept...), err)
 }
 
-// astray reports whether the target revision is not that of the set's template. Then no pod is replaced.
-func (p *pass) astray() bool { return p.set.Fault != nil || p.unsure != nil }
-
-func (p *pass) templates() (err error) {
-	if p.targetTemplate, err = template(p.target); err != nil {
-		return err
-	}
-	p.currentTemplate = p.targetTemplate
-	if p.current.Name != p.target.Name {
-		p.currentTemplate, err = template(p.current)
-	}
-	return err
-}
-
-// sort divides the pods into living and condemned.
-func (p *pass) sort(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		ordinal, _ := Ordinal(p.set.Name, pod.Name)
-		if r := (replica{pod, ordinal}); p.set.has(ordinal) {
-			p.living = append(p.living, r)
-		} else {
-			p.condemned = append(p.condemned, r)
-		}
-	}
-	slices.SortFunc(p.living, func(a, b replica) int { return cmp.Compare(a.ordinal, b.ordinal) })
-	slices.SortFunc(p.condemned, func(a, b replica) int { return cmp.Compare(b.ordinal, a.ordinal) })
-	if r := p.firstDown(); r != nil {
-		p.lowestDown = r.Name
-		return
-	}
-	for _, r := range slices.Backward(p.condemned) {
-		if p.set.down(r.Pod, p.world.Now) {
-			p.lowestDown = r.Name
-			return
-		}
-	}
-}
-
-// at returns the pod of an ordinal of the range. A missing pod has nothing but its name and namespace; it is
-// made on demand, since any number of pods may be missing.
-func (p *pass) at(ordinal int32) replica {
-	k, found := slices.BinarySearchFunc(p.living, ordinal, func(r replica, o int32) int { return cmp.Compare(r.ordinal, o) })
-	if found {
-		return p.living[k]
-	}
-	return replica{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.set.podName(ordinal)}}, ordinal}
-}
-
-// firstDown returns the lowest ordinal of the range that is missing or not available, or nil.
-func (p *pass) firstDown() *replica {
-	for o := range p.set.ordinals() {
-		if r := p.at(o); p.set.down(r.Pod, p.world.Now) {
-			return &r
-		}
-	}
-	return nil
-}
-
-// madeFrom returns the template and the revision for the missing pod of an ordinal (RV-11).
-func (p *pass) madeFrom(ordinal int32) (*corev1.PodTemplateSpec, *appsv1.ControllerRevision) {
-	protected := false
-	switch ru := p.set.Spec.UpdateStrategy.RollingUpdate; {
-	case p.set.strategy() == appsv1.OnDeleteStatefulSetStrategyType:
-	case ru == nil:
-		protected = ordinal-p.set.start() < p.set.Status.CurrentReplicas // RV-12
-	default:
-		protected = !p.set.staged(ordinal)
-	}
-	if protected {
-		return p.currentTemplate, p.current
-	}
-	return p.targetTemplate, p.target
-}
-
-// unavailable counts the ordinals of the range that are down (MU-3).
-func (p *pass) unavailable() int {
-	n := p.missing()
-	for _, r := range p.living {
-		if p.set.down(r.Pod, p.world.Now) {
-			n++
-		}
-	}
-	return n
-}
-
-// missing counts the ordinals of the range without a pod.
-func (p *pass) missing() int { return int(p.set.replicas()) - len(p.living) }
-
 // again returns the earliest time at which the set must be reconciled without an event, or zero: an eviction
 // may be retried, a deadline passes, or a pod becomes available (SY-5).
 func (p *pass) again() time.Time {
@@ -241,18 +119,4 @@ func (p *pass) again() time.Time {
 		sooner(p.set.availableAt(r.Pod, p.world.Now))
 	}
 	return first
-}
-
-// decisive returns the pods that are not available, and that halt the update or roll it back if they stay so.
-func (p *pass) decisive() []replica {
-	var out []replica
-	if c := p.canary(); c != nil && p.enforced() && created(c.Pod) && p.set.down(c.Pod, p.world.Now) {
-		out = append(out, *c)
-	}
-	for _, r := range p.living {
-		if p.set.RollsBack && p.mayFail(r) {
-			out = append(out, r)
-		}
-	}
-	return out
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -12,40 +11,21 @@ import (
 )
 
 // enforced reports whether broken pods of an old revision are replaced (KEP-3541).
-func (p *pass) enforced() bool { return p.set.strategy() == EnforcedRollingUpdate }
+func (p *picture) enforced() bool { return p.set.strategy() == EnforcedRollingUpdate }
 
-func (p *pass) outdated(r replica) bool { return revisionOf(r.Pod) != p.target.Name }
+func (p *picture) outdated(r replica) bool { return revisionOf(r.Pod) != p.target.Name }
 
 // due reports whether a pod must be replaced for the update, now or later (ER-1).
-func (p *pass) due(r replica) bool {
+func (p *picture) due(r replica) bool {
 	return created(r.Pod) && !terminating(r.Pod) && p.set.staged(r.ordinal) && p.outdated(r)
 }
 
 // exempt reports whether the health of a pod is not waited for, since it is replaced whatever its state
 // (ER-2, ER-3). While the set is paused no pod is exempt.
-func (p *pass) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.Paused }
-
-// update deletes pods of an old revision, so that they are recreated from the new one. It is called when
-// everything else is done; in order, that means that every pod of the range is available (MU-5, MU-14).
-func (p *pass) update(ctx context.Context) error {
-	for _, r := range p.victims() {
-		forced := p.forces() && !ready(r.Pod) // ER-6
-		if gone, err := p.replace(ctx, r, forced); !gone {
-			return err
-		}
-		p.begins = p.enforced()
-		if forced {
-			p.outcome.Forced = append(p.outcome.Forced, Forced{Pod: r.Name, UID: r.UID, Stuck: p.world.Now.Sub(notReadySince(r.Pod))})
-		}
-		if revisionOf(r.Pod) == p.current.Name && p.status.CurrentReplicas > 0 {
-			p.status.CurrentReplicas-- // ST-3
-		}
-	}
-	return nil
-}
+func (p *picture) exempt(r replica) bool { return p.forces() && p.due(r) && !p.set.Paused }
 
 // victims returns the pods to delete now for the update, in their order.
-func (p *pass) victims() []replica {
+func (p *picture) victims() []replica {
 	var broken, serving []replica // those that are due, the highest ordinal first
 	for _, r := range slices.Backward(p.living) {
 		switch {
@@ -71,7 +51,7 @@ func (p *pass) victims() []replica {
 // within returns the first pods of the list that may be deleted together with no more than maxUnavailable
 // down. A pod that is ready and not available yet is down already, but still serves: it counts only once. A
 // pod that is not ready is always allowed (MU-7).
-func (p *pass) within(down int, list []replica) []replica {
+func (p *picture) within(down int, list []replica) []replica {
 	for k, r := range list {
 		if !p.set.down(r.Pod, p.world.Now) {
 			down++
@@ -85,7 +65,7 @@ func (p *pass) within(down int, list []replica) []replica {
 
 // highest returns the pod to replace if there is no maxUnavailable: the highest ordinal that is due,
 // whatever its state, once all above it are available (MU-8).
-func (p *pass) highest() []replica {
+func (p *picture) highest() []replica {
 	for n := p.set.replicas() - 1; n >= 0; n-- {
 		r := p.at(int32(p.set.nth(n))) //nolint:gosec // of the range
 		switch {
@@ -105,7 +85,7 @@ func first(n int, list []replica) []replica { return list[:max(0, min(n, len(lis
 // forced returns the pods that EnforcedRollingUpdate deletes now. The highest ordinal is deleted first and
 // alone, and no other pod is deleted while it is not available (ER-5). Pods in flight count against
 // maxUnavailable; pods that are due and not ready do not (ER-7).
-func (p *pass) forced(broken, serving []replica) []replica {
+func (p *picture) forced(broken, serving []replica) []replica {
 	inFlight := p.missing()
 	for _, r := range p.living {
 		if p.set.down(r.Pod, p.world.Now) && (!p.due(r) || ready(r.Pod)) {
@@ -126,13 +106,13 @@ func (p *pass) forced(broken, serving []replica) []replica {
 }
 
 // canaryDown reports whether the update waits for the highest ordinal to become available again.
-func (p *pass) canaryDown() bool {
+func (p *picture) canaryDown() bool {
 	c := p.canary()
 	return c != nil && !p.due(*c) && p.set.down(c.Pod, p.world.Now)
 }
 
 // canary returns the highest ordinal if it is staged, else nil.
-func (p *pass) canary() *replica {
+func (p *picture) canary() *replica {
 	if p.set.replicas() == 0 {
 		return nil
 	}
@@ -142,15 +122,6 @@ func (p *pass) canary() *replica {
 	}
 	r := p.at(last)
 	return &r
-}
-
-// tellOfForce records the state of a broken pod that is deleted (ER-6): after the deletion it cannot be
-// examined.
-func (p *pass) tellOfForce(r replica) {
-	p.do.Tell(Event{
-		Type: corev1.EventTypeWarning, Reason: "ForcedReplacement", Related: r.Pod,
-		Message: fmt.Sprintf("pod %s of revision %s is not available (%s) and is replaced by one of %s", r.Name, revisionOf(r.Pod), condition(r.Pod), p.target.Name),
-	})
 }
 
 // condition names in a few words what keeps a pod from being available.
@@ -180,7 +151,7 @@ const settleTime = 2 * time.Second
 func settledAt(pod *corev1.Pod) time.Time { return pod.CreationTimestamp.Add(settleTime) }
 
 // reason names what keeps a pod from being available, for a condition.
-func (p *pass) reason(pod *corev1.Pod) string {
+func (p *picture) reason(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodPending && p.world.Now.Before(settledAt(pod)) {
 		return string(pod.Status.Phase)
 	}
@@ -201,27 +172,4 @@ func steady(pod *corev1.Pod) string {
 		}
 	}
 	return why
-}
-
-// tellOf records an action on a pod in the words of the built-in controller (EV-1): dashboards and users
-// search for them.
-func (p *pass) tellOf(verb string, pod *corev1.Pod, err error) {
-	e := Event{Type: corev1.EventTypeNormal, Reason: "Successful" + verb, Message: fmt.Sprintf("%s Pod %s in %s %s successful", verb, pod.Name, p.set.Kind.Kind, p.set.Name)}
-	if err != nil {
-		e.Type, e.Reason = corev1.EventTypeWarning, "Failed"+verb
-		e.Message = fmt.Sprintf("%s Pod %s in %s %s failed error: %v", verb, pod.Name, p.set.Kind.Kind, p.set.Name, err)
-	}
-	p.do.Tell(e)
-}
-
-func (p *pass) tellOfClaim(c *corev1.PersistentVolumeClaim, pod *corev1.Pod, err error) {
-	e := Event{
-		Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate",
-		Message: fmt.Sprintf("Create Claim %s Pod %s in %s %s success", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name),
-	}
-	if err != nil {
-		e.Type, e.Reason = corev1.EventTypeWarning, "FailedCreate"
-		e.Message = fmt.Sprintf("Create Claim %s for Pod %s in %s %s failed error: %v", c.Name, pod.Name, p.set.Kind.Kind, p.set.Name, err)
-	}
-	p.do.Tell(e)
 }

@@ -20,7 +20,7 @@ func ownerOf(part plans.Part) string {
 func mayName() map[string]string {
 	return map[string]string{
 		"internal/engine/engine.go":          "gives each operation its look",
-		"internal/engine/fence.go":        "Thaw is the only step after Unshare",
+		"internal/engine/fence.go":           "Thaw is the only step after Unshare",
 		"internal/engine/verify/rules.go":    "the facts about a set and its volumes while they are given back",
 		"internal/engine/verify/rollouts.go": "a set may be pinned until Retire",
 		"plans/preview/writes.go":            "Freeze saves the old values of each set",

@@ -39,12 +39,11 @@ func seams() map[string]figures {
 		"plans.Plan":                {53, 11, 26}, // the sides of its objects
 		"plans.StepContext":         {2, 1, 19},
 		"plans/build.Inputs":        {6, 2, 19},
-		"plans/journal.Journal":     {57, 8, 36},   // what is saved, and what is reported
-		"report.Report":             {7, 1, 30},    // one of the read models of a plan
-		"report.drawing":            {1, 1, 22},    // one of the read models of a plan
-		"sets.Steps":                {69, 15, 4},   // its steps and its looks at copies
-		"slicecontroller/core.pass": {103, 14, 28}, // one pass of a set, with all its facts
-		"view.Migration":            {12, 3, 24},   // one of the read models of a plan
+		"plans/journal.Journal":     {57, 8, 36}, // what is saved, and what is reported
+		"report.Report":             {7, 1, 30},  // one of the read models of a plan
+		"report.drawing":            {1, 1, 22},  // one of the read models of a plan
+		"sets.Steps":                {69, 15, 4}, // its steps and its looks at copies
+		"view.Migration":            {12, 3, 24}, // one of the read models of a plan
 	}
 }
 
