@@ -42,11 +42,11 @@ func (l Leg) Opens(p *Plan) bool { return l.Direction == Move && l.End == p.End(
 
 // FirstClosing returns the number of the first step that ends the plan in the direction of a leg, and 0 for a Move.
 func (p *Plan) FirstClosing(l Leg) int {
-	switch l.Direction {
+	switch r := (route{p, l}); l.Direction {
 	case Finalize:
 		return l.First
 	case Abort:
-		return l.First + p.waves(l)*len(p.perWave())
+		return l.First + r.waves()*len(r.perWave())
 	case Move:
 	}
 	return 0
@@ -57,7 +57,7 @@ func (p *Plan) FirstWave(l Leg) Slice {
 	if l.Direction == Finalize {
 		return Slice{}
 	}
-	return p.wave(l, 0)
+	return route{p, l}.wave(0)
 }
 
 // FirstLeg returns the leg of a plan that has not begun: a Move of all ordinals.
@@ -140,7 +140,8 @@ func (l Leg) within(p *Plan) bool {
 
 // Length returns the number of steps of a leg.
 func (p *Plan) Length(l Leg) int {
-	waves, shared := p.waves(l)*len(p.perWave()), min(len(p.Shared), 1)
+	r := route{p, l}
+	waves, shared := r.waves()*len(r.perWave()), min(len(p.Shared), 1)
 	switch {
 	case l.Direction == Finalize:
 		waves = 0

@@ -29,11 +29,17 @@ func (s Step) Places(began bool) Places {
 	return Places{}
 }
 
+// route is a leg of a plan, as the steps and waves that it consists of.
+type route struct {
+	plan *Plan
+	leg  Leg
+}
+
 // perWave returns the operations that move one wave from one side to the other, in the order of the table. An abort
 // uses the same list with the sides swapped. A plan without gates has neither Quiesce nor Verify.
-func (p *Plan) perWave() []Op {
+func (r route) perWave() []Op {
 	all := Moves.in()
-	if len(p.Gates) == 0 {
+	if len(r.plan.Gates) == 0 {
 		return slices.DeleteFunc(all, Op.Gated)
 	}
 	return all
@@ -74,62 +80,63 @@ func (s Step) ID() string {
 
 // Step returns the step with the given Seq, or false after the last one.
 func (p *Plan) Step(l Leg, seq int) (Step, bool) {
-	s := Step{Seq: seq, From: Source}
+	s, r := Step{Seq: seq, From: Source}, route{p, l}
 	i := seq - l.First
 	if i < 0 {
 		return s, false
 	}
 	switch l.Direction {
 	case Move:
-		s.Op, s.Ordinals = p.moveStep(l, i)
+		s.Op, s.Ordinals = r.moveStep(i)
 	case Abort:
 		s.From = Destination
-		s.Op, s.Ordinals = p.abortStep(l, i)
+		s.Op, s.Ordinals = r.abortStep(i)
 	case Finalize:
-		s.Op, s.Ordinals = p.closing(i)
+		s.Op, s.Ordinals = r.closing(i)
 	}
 	return s, s.Op != ""
 }
 
 // moveStep returns the i-th step of a Move: Freeze, Protect for each ordinal, Share if volumes are
 // shared, then the waves, highest first. A leg that continues from a split, or after a turn, has the waves only.
-func (p *Plan) moveStep(l Leg, i int) (Op, Slice) {
-	if l.Opens(p) {
+func (r route) moveStep(i int) (Op, Slice) {
+	if r.leg.Opens(r.plan) {
 		switch {
 		case i == 0:
 			return Freeze, Slice{}
-		case i <= int(p.Count):
-			return Protect, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
+		case i <= int(r.plan.Count):
+			return Protect, Slice{Start: r.plan.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
 		}
-		i -= 1 + int(p.Count)
-		if len(p.Shared) > 0 {
+		i -= 1 + int(r.plan.Count)
+		if len(r.plan.Shared) > 0 {
 			if i == 0 {
 				return Share, Slice{}
 			}
 			i--
 		}
 	}
-	ops := p.perWave()
-	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
+	ops := r.perWave()
+	if wave := r.wave(i/len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
 	return "", Slice{}
 }
 
 // abortStep returns the i-th step of an Abort: the waves from the lowest upwards, then the closing steps.
-func (p *Plan) abortStep(l Leg, i int) (Op, Slice) {
-	ops := p.perWave()
-	if wave := p.wave(l, i/len(ops)); wave.Replicas > 0 {
+func (r route) abortStep(i int) (Op, Slice) {
+	ops := r.perWave()
+	if wave := r.wave(i/len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
-	return p.closing(i - p.waves(l)*len(ops))
+	return r.closing(i - r.waves()*len(ops))
 }
 
 // Waves returns the ordinals of each wave of a leg, in the order in which they move.
 func (p *Plan) Waves(l Leg) iter.Seq[Slice] {
+	r := route{p, l}
 	return func(yield func(Slice) bool) {
-		for i := range p.waves(l) {
-			if !yield(p.wave(l, i)) {
+		for i := range r.waves() {
+			if !yield(r.wave(i)) {
 				return
 			}
 		}
@@ -138,48 +145,48 @@ func (p *Plan) Waves(l Leg) iter.Seq[Slice] {
 
 // wave returns the ordinals of the i-th wave of a leg, and none after the last one. The first wave
 // has Head of them, the others Window; the last has the rest.
-func (p *Plan) wave(l Leg, i int) Slice {
-	n, head := l.End-l.Lowest, l.head(p)
+func (r route) wave(i int) Slice {
+	n, head := r.leg.End-r.leg.Lowest, r.leg.head(r.plan)
 	from, to := int32(0), head
 	if i > 0 {
-		from = head + int32(i-1)*p.Window //nolint:gosec // i is less than waves
-		to = from + p.Window
+		from = head + int32(i-1)*r.plan.Window //nolint:gosec // i is less than waves
+		to = from + r.plan.Window
 	}
 	to = min(to, n)
 	switch {
 	case from >= to:
 		return Slice{}
-	case l.Direction == Move:
-		return Slice{Start: l.End - to, Replicas: to - from}
+	case r.leg.Direction == Move:
+		return Slice{Start: r.leg.End - to, Replicas: to - from}
 	default:
-		return Slice{Start: l.Lowest + from, Replicas: to - from}
+		return Slice{Start: r.leg.Lowest + from, Replicas: to - from}
 	}
 }
 
 // waves counts the waves of a leg.
-func (p *Plan) waves(l Leg) int {
-	n := l.End - l.Lowest
+func (r route) waves() int {
+	n := r.leg.End - r.leg.Lowest
 	if n <= 0 {
 		return 0
 	}
-	rest := max(n-l.head(p), 0)
-	return 1 + int((rest+p.Window-1)/p.Window)
+	rest := max(n-r.leg.head(r.plan), 0)
+	return 1 + int((rest+r.plan.Window-1)/r.plan.Window)
 }
 
 // closing returns the i-th step that ends a plan in either direction: the emptied set is deleted, then each
 // volume gets back its own policy, shared ones too, and the annotations and budgets are removed last.
-func (p *Plan) closing(i int) (Op, Slice) {
+func (r route) closing(i int) (Op, Slice) {
 	switch {
 	case i == 0:
 		return Retire, Slice{}
-	case i <= int(p.Count):
-		return Settle, Slice{Start: p.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
+	case i <= int(r.plan.Count):
+		return Settle, Slice{Start: r.plan.Start + int32(i) - 1, Replicas: 1} //nolint:gosec // i is no more than count
 	}
 	last := []Op{Unshare, Thaw}
-	if len(p.Shared) == 0 {
+	if len(r.plan.Shared) == 0 {
 		last = last[1:]
 	}
-	if i -= int(p.Count) + 1; i < len(last) {
+	if i -= int(r.plan.Count) + 1; i < len(last) {
 		return last[i], Slice{}
 	}
 	return "", Slice{}

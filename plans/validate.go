@@ -33,10 +33,10 @@ const (
 // runs where a plan is made and where one is read, so that every plan that is made can be read, and
 // no plan can be read that could not be made.
 func (p *Plan) Validate() error {
-	for _, refuse := range []func() error{
-		p.refusePlaces, p.refuseNames, p.refuseCounts, p.refuseGates, p.refusePatches, p.refuseClaims, p.refuseBudget, p.refuseDependencies,
+	for _, refuse := range []func(*Plan) error{
+		refusePlaces, refuseNames, refuseCounts, refuseGatesOf, refusePatches, refuseClaims, refuseBudget, refuseDependencies,
 	} {
-		if err := refuse(); err != nil {
+		if err := refuse(p); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (p *Plan) Validate() error {
 	return tooLong(raw)
 }
 
-func (p *Plan) refusePlaces() error {
+func refusePlaces(p *Plan) error {
 	for _, side := range Sides() {
 		r := p.On(side)
 		switch {
@@ -75,7 +75,7 @@ func (p *Plan) refusePlaces() error {
 	return nil
 }
 
-func (p *Plan) refuseNames() error {
+func refuseNames(p *Plan) error {
 	if err := RefuseName(p.Name); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func RefuseName(name string) error {
 	return nil
 }
 
-func (p *Plan) refuseCounts() error {
+func refuseCounts(p *Plan) error {
 	switch w, d := p.Window, p.MaxUnavailable; {
 	case p.Count < 1:
 		return fmt.Errorf("%s has %d replicas: there is nothing to move", p.Source, p.Count)
@@ -123,7 +123,7 @@ func (p *Plan) refuseCounts() error {
 }
 
 // refuseGates checks gates after fill: every default must be set.
-func (p *Plan) refuseGates() error {
+func refuseGatesOf(p *Plan) error {
 	if err := refuseGates(p.Gates); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (p *Plan) refuseGates() error {
 }
 
 // refusePatches bounds the patches, so that applying them takes no longer than reading the set.
-func (p *Plan) refusePatches() error {
+func refusePatches(p *Plan) error {
 	documents, size := 0, 0
 	for _, patch := range p.Patches {
 		size += len(patch.Patch)
@@ -159,7 +159,7 @@ func (p *Plan) refusePatches() error {
 	return nil
 }
 
-func (p *Plan) refuseClaims() error {
+func refuseClaims(p *Plan) error {
 	if len(p.Claims) > maxClaims || len(p.Shared) > maxShared {
 		return fmt.Errorf("%s has %d claim templates and %d shared claims: expected at most %d and %d", p.Source, len(p.Claims), len(p.Shared), maxClaims, maxShared)
 	}
@@ -183,7 +183,7 @@ func (p *Plan) refuseClaims() error {
 	return nil
 }
 
-func (p *Plan) refuseBudget() error {
+func refuseBudget(p *Plan) error {
 	for _, side := range Sides() {
 		if name, _ := p.BudgetOn(side); !subdomain(name) {
 			return fmt.Errorf("budget: the name on the %s is %q, expected that of a PodDisruptionBudget", side, name)
@@ -192,7 +192,7 @@ func (p *Plan) refuseBudget() error {
 	return nil
 }
 
-func (p *Plan) refuseDependencies() error {
+func refuseDependencies(p *Plan) error {
 	if len(p.Dependencies) > maxDependencies {
 		return fmt.Errorf("%s names %d ConfigMaps, Secrets and other objects: expected at most %d", p.Source, len(p.Dependencies), maxDependencies)
 	}
