@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -83,7 +84,7 @@ type listing[O client.Object] struct {
 
 // Get implements client.Reader.
 func (c *listedClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if isLive(ctx) || len(opts) > 0 {
+	if len(opts) > 0 { // among them that of a live read
 		return c.Client.Get(ctx, key, into, opts...)
 	}
 	switch into := into.(type) {
@@ -120,7 +121,7 @@ func (c *listedClient) Get(ctx context.Context, key client.ObjectKey, into clien
 func (c *listedClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	asked := (&client.ListOptions{}).ApplyOptions(opts)
 	plain := client.ListOptions{Namespace: asked.Namespace}
-	if isLive(ctx) || !reflect.DeepEqual(*asked, plain) {
+	if reads.AreLive(opts) || !reflect.DeepEqual(*asked, plain) {
 		return c.Client.List(ctx, into, opts...)
 	}
 	return c.once(question{kindIn(into), client.ObjectKey{Namespace: asked.Namespace}}, into, func() error { return c.Client.List(ctx, into, &plain) })

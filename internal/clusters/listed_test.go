@@ -126,8 +126,8 @@ func TestListedReadsOtherObjectsOneByOne(t *testing.T) {
 		t.Fatalf("claim %v: %v", c, err)
 	}
 	w.expect(t, 2, 1)
-	if pv, err := Get[corev1.PersistentVolume](Live(t.Context()), on, "", "shop-1", ""); err != nil || pv == nil {
-		t.Fatalf("volume %v: %v", pv, err)
+	if err := live(same)(t.Context(), on, client.ObjectKey{Name: "shop-1"}, &corev1.PersistentVolume{}); err != nil {
+		t.Fatal(err)
 	}
 	w.expect(t, 3, 1)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -71,7 +72,7 @@ func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into clien
 		return c.Client.Get(ctx, key, into, opts...) // a full read of an object that the cache has
 	}
 	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
-	if known, ok := c.cache.Objects[t]; ok && !isLive(ctx) {
+	if known, ok := c.cache.Objects[t]; ok && !reads.AreLive(opts) {
 		return answerWith(known, t, into)
 	}
 	err := c.Client.Get(ctx, key, into, opts...)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -18,35 +19,8 @@ import (
 // FreshFor is how long the answer to a read counts as live. It bounds what a watch that has died silently can hide.
 const FreshFor = 500 * time.Millisecond
 
-// watchedFor is how long the answer to a read counts for Watched.
+// watchedFor is how long the answer to a read counts where it is Watched.
 const watchedFor = 5 * time.Second
-
-type watchedKey struct{}
-
-// Watched marks reads of checks that warn early, while the looks decide: an answer of the last seconds counts, if a
-// watch would have reported a change of the object.
-func Watched(ctx context.Context) context.Context { return context.WithValue(ctx, watchedKey{}, true) }
-
-type specKey struct{}
-
-// Spec marks reads of which the caller uses the spec alone: an answer counts as long as a watch reports no other
-// generation of the object.
-func Spec(ctx context.Context) context.Context { return context.WithValue(ctx, specKey{}, true) }
-
-type liveKey struct{}
-
-// Live marks reads that no kept answer may stand in for: what follows them cannot be undone, and is not conditional on
-// what they return. The deletion of a claim is conditional on the claim, but not on the reclaim policy of its volume.
-func Live(ctx context.Context) context.Context { return context.WithValue(ctx, liveKey{}, true) }
-
-func isLive(ctx context.Context) bool { return ctx.Value(liveKey{}) != nil }
-
-type unmadeKey struct{}
-
-// Unmade marks reads of objects that the caller is about to create if they do not exist, or asks for again before it
-// acts. A watch that has reported all that there is may then answer that there is none: if it is behind, the creation is
-// refused.
-func Unmade(ctx context.Context) context.Context { return context.WithValue(ctx, unmadeKey{}, true) }
 
 // Recent keeps the answers of API servers to reads of single objects, so that the looks and checks of a wave that
 // follow one another read an object once. An answer counts for FreshFor, until a watch reports a later version of the
@@ -132,12 +106,9 @@ func (r *Recent) Keep(now func() time.Time, covered, absent func(ObjectKey) bool
 	r.now, r.covered, r.absent = now, covered, absent
 }
 
-// unmade reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
+// missing reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
 // lock.
-func (r *Recent) unmade(ctx context.Context, t ObjectKey) bool {
-	if ctx.Value(unmadeKey{}) == nil || isLive(ctx) {
-		return false
-	}
+func (r *Recent) missing(t ObjectKey) bool {
 	r.lock.Lock()
 	absent := r.absent
 	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[listOf(t)], r.now())
@@ -260,9 +231,9 @@ func (r *Recent) keeps() bool {
 
 // ask returns the answer about an object, if there is one, and the time to put down a new one with. Like covers, it must
 // be called WITHOUT the lock.
-func (r *Recent) ask(ctx context.Context, t ObjectKey) (a answer, known bool, began time.Time) {
+func (r *Recent) ask(t ObjectKey, of terms) (a answer, known bool, began time.Time) {
 	valid := FreshFor
-	if t.Kind == "CSIDriver" || ctx.Value(watchedKey{}) != nil && r.watches(t) { // whether a driver attaches never changes
+	if t.Kind == "CSIDriver" || of.watched && r.watches(t) { // whether a driver attaches never changes
 		valid = watchedFor
 	}
 	r.lock.Lock()
@@ -273,7 +244,7 @@ func (r *Recent) ask(ctx context.Context, t ObjectKey) (a answer, known bool, be
 	began = r.now()
 	r.prune(began)
 	a, known = r.known[t]
-	known = known && (!a.restOutdated || ctx.Value(specKey{}) != nil)
+	known = known && (!a.restOutdated || of.specOnly)
 	return a, known && Within(valid, a.since, began), began
 }
 
@@ -347,7 +318,7 @@ func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.Grou
 	if !ok || !r.keeps() {
 		return
 	}
-	_, _, began := r.ask(ctx, ObjectKey{})
+	_, _, began := r.ask(ObjectKey{}, terms{})
 	list := func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -381,6 +352,7 @@ type recentClient struct {
 
 	recent  *Recent
 	cluster plans.Side
+	terms   terms
 }
 
 // Get implements client.Reader. Volumes and claims are read with all fields, since copies of them need these.
@@ -421,21 +393,22 @@ func typed(u *unstructured.Unstructured, into client.Object) error {
 func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "PersistentVolumeClaim" }
 
 func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
-	known, ok, began := c.recent.ask(ctx, t)
-	if !ok && !isLive(ctx) {
+	live := reads.AreLive(opts)
+	known, ok, began := c.recent.ask(t, c.terms)
+	if !ok && !live {
 		others, end := c.recent.join(t)
 		defer end()
 		select {
 		case <-others: // their answer may be outdated already: then this read sends its own request
-			known, ok, began = c.recent.ask(ctx, t)
+			known, ok, began = c.recent.ask(t, c.terms)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	switch {
-	case ok && !isLive(ctx):
+	case ok && !live:
 		return answerWith(known.object, t, into)
-	case c.recent.unmade(ctx, t):
+	case c.terms.mayBeMissing && !live && c.recent.missing(t):
 		return answerWith(nil, t, into)
 	}
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, into, opts...)

@@ -232,7 +232,8 @@ func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...cli
 // news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
 // be there, and may have been read before the watch came that far.
 func (c recentClient) news(ctx context.Context, l *roster, only Only, changed map[ObjectKey]Change, into client.ObjectList) error {
-	unread := map[ObjectKey]Change{}
+	looks, unread := c, map[ObjectKey]Change{}
+	looks.terms.watched = false // they use the list too
 	defer func() { c.recent.defers(l, unread) }()
 	for _, t := range inOrder(changed) {
 		change, was := changed[t], l.known[t]
@@ -249,8 +250,7 @@ func (c recentClient) news(ctx context.Context, l *roster, only Only, changed ma
 		if err != nil {
 			return err
 		}
-		unwatched := context.WithValue(ctx, watchedKey{}, nil) // looks use the list too
-		switch err := c.Get(unwatched, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
+		switch err := looks.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
 		case apierrors.IsNotFound(err):
 			delete(l.known, t)
 		case err != nil:
