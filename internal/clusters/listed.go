@@ -13,40 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/reads"
-	"github.com/stsmigrate/stsmigrate/plans"
 )
-
-// Listed returns clients for one run of the checks before a start, which are about every claim and volume of a plan.
-// They read the claims of the plan's namespaces, and the volumes bound to them, with one list each instead of one by
-// one. They read any other object, and any list of a whole namespace, once. So all checks of the run judge the same
-// state. Where the user may not list, claims and volumes are read one by one.
-func (c Clusters) Listed(p *plans.Plan) Clusters {
-	out := Clusters{}
-	for side, on := range c {
-		namespaces := []string{p.On(side).Namespace}
-		if p.OneCluster() {
-			namespaces = append(namespaces, p.On(side.Other()).Namespace)
-		}
-		switch on := on.(type) {
-		case Gone:
-			out[side] = on
-		case Connection: // it has more methods than a client
-			on.Client = listed(on.Client, namespaces)
-			out[side] = on
-		default:
-			out[side] = listed(on, namespaces)
-		}
-	}
-	return out
-}
-
-func listed(on client.Client, namespaces []string) *listedClient {
-	c := &listedClient{Client: on, namespaces: map[string]bool{}, answers: map[question]*reply{}}
-	for _, namespace := range namespaces {
-		c.namespaces[namespace] = true
-	}
-	return c
-}
 
 // listedClient answers reads of single claims and volumes from lists. It is safe for concurrent use.
 type listedClient struct {

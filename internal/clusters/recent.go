@@ -13,7 +13,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // FreshFor is how long the answer to a read counts as live. It bounds what a watch that has died silently can hide.
@@ -314,7 +313,7 @@ func (r *Recent) prune(now time.Time) {
 // ReadAll reads all objects of a kind of a namespace with lists, so that reads of single ones right after it find them.
 // Where it may not, or fails, these read one by one.
 func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.GroupVersionKind, namespace string) {
-	c, ok := on.(recentClient)
+	c, ok := on.(keepingClient)
 	if !ok || !r.keeps() {
 		return
 	}
@@ -333,30 +332,9 @@ func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.Grou
 	}
 }
 
-// Clients returns clients that read through it, and forget what they write.
-func (r *Recent) Clients(p *plans.Plan, on Clusters) Clusters {
-	out := Clusters{}
-	for side, c := range on {
-		cluster := clusterOf(p, side)
-		if _, gone := c.(Gone); gone {
-			out[side] = c
-			continue
-		}
-		out[side] = recentClient{Client: c, recent: r, cluster: cluster}
-	}
-	return out
-}
-
-type recentClient struct {
-	client.Client
-
-	recent  *Recent
-	cluster plans.Side
-	terms   terms
-}
-
-// Get implements client.Reader. Volumes and claims are read with all fields, since copies of them need these.
-func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+// recently reads an object that this look has not read. Volumes and claims are read with all fields, since copies of them
+// need these.
+func (c keepingClient) recently(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	t := c.keyOf(into)
 	t.Namespace, t.Name = key.Namespace, key.Name
 	u, whole := into.(*unstructured.Unstructured)
@@ -392,7 +370,7 @@ func typed(u *unstructured.Unstructured, into client.Object) error {
 // hasWhole reports whether the objects of a kind are kept with all fields.
 func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "PersistentVolumeClaim" }
 
-func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
+func (c keepingClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
 	live := reads.AreLive(opts)
 	known, ok, began := c.recent.ask(t, c.terms)
 	if !ok && !live {
@@ -419,7 +397,7 @@ func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, 
 }
 
 // keyOf returns the key of an object.
-func (c recentClient) keyOf(o client.Object) ObjectKey {
+func (c keepingClient) keyOf(o client.Object) ObjectKey {
 	kind := KindOf(o)
 	if u, whole := o.(*unstructured.Unstructured); whole {
 		kind = u.GetKind() // it is the name of the Go type for the kinds that are kept
@@ -429,7 +407,7 @@ func (c recentClient) keyOf(o client.Object) ObjectKey {
 
 // writes forgets an object before a write, and again after it: a read meanwhile may have had either answer. It keeps
 // the answer to a write that succeeds, if it has one.
-func (c recentClient) writes(o client.Object, dryRun []string, write func() (answer client.Object, err error)) error {
+func (c keepingClient) writes(o client.Object, dryRun []string, write func() (answer client.Object, err error)) error {
 	if len(dryRun) > 0 {
 		_, err := write()
 		return err
@@ -449,7 +427,7 @@ func (c recentClient) writes(o client.Object, dryRun []string, write func() (ans
 }
 
 // Create implements client.Writer.
-func (c recentClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+func (c keepingClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	return c.writes(o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		if _, whole := o.(*unstructured.Unstructured); !whole && hasWhole(KindOf(o)) && c.recent.keeps() {
 			return c.createWhole(ctx, o, opts)
@@ -460,7 +438,7 @@ func (c recentClient) Create(ctx context.Context, o client.Object, opts ...clien
 }
 
 // createWhole creates an object of which all fields are kept.
-func (c recentClient) createWhole(ctx context.Context, o client.Object, opts []client.CreateOption) (client.Object, error) {
+func (c keepingClient) createWhole(ctx context.Context, o client.Object, opts []client.CreateOption) (client.Object, error) {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {
 		return nil, err
@@ -478,14 +456,14 @@ func (c recentClient) createWhole(ctx context.Context, o client.Object, opts []c
 }
 
 // Update implements client.Writer.
-func (c recentClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+func (c keepingClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	return c.writes(o, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		return nil, c.Client.Update(ctx, o, opts...)
 	})
 }
 
 // Patch implements client.Writer.
-func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c keepingClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return c.writes(o, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		change, ok := patch.(writes.Patch)
 		if _, whole := o.(*unstructured.Unstructured); !ok || change.Next != nil || whole {
@@ -507,7 +485,7 @@ func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.P
 }
 
 // patchWhole patches an object of which all fields are kept.
-func (c recentClient) patchWhole(ctx context.Context, o client.Object, change writes.Patch, opts []client.PatchOption) (client.Object, error) {
+func (c keepingClient) patchWhole(ctx context.Context, o client.Object, change writes.Patch, opts []client.PatchOption) (client.Object, error) {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {
 		return nil, err
@@ -529,7 +507,7 @@ func (c recentClient) patchWhole(ctx context.Context, o client.Object, change wr
 }
 
 // Delete implements client.Writer.
-func (c recentClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (c keepingClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	return c.writes(o, (&client.DeleteOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		return nil, c.Client.Delete(ctx, o, opts...)
 	})

@@ -31,19 +31,11 @@ func (w Pair) MayBeMissing() Pair { return Pair{w.Plan, w.On.MayBeMissing()} }
 func (c Clusters) on(also terms) Clusters {
 	out := make(Clusters, len(c))
 	for side, from := range c {
-		switch from := from.(type) {
-		case recentClient:
-			from.terms = from.terms.and(also)
-			out[side] = from
-		case cachingClient:
-			if recent, ok := from.Client.(recentClient); ok {
-				recent.terms = recent.terms.and(also)
-				from.Client = recent
-			}
-			out[side] = from
-		default:
-			out[side] = from
+		if keeping, ok := from.(keepingClient); ok {
+			keeping.terms = keeping.terms.and(also)
+			from = keeping
 		}
+		out[side] = from
 	}
 	return out
 }
