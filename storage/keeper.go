@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -69,17 +69,18 @@ func (v keeper) dropClaim(ctx context.Context, m plans.StepContext, claim *corev
 	if users, err := v.users(ctx, m.From, claim); err != nil || users != "" {
 		return plans.Stop(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s; delete the pod", claim.Name, v.Plan.On(m.From), users)), err
 	}
+	remove := func(ctx context.Context) error { return writes.DeleteUnbound(ctx, v.On[m.From], claim) }
 	if claim.Spec.VolumeName != "" {
-		pv, err := v.volumeOf(clusters.Live(ctx), m.From, claim.Spec.VolumeName)
+		volume, err := v.Live().Volume(ctx, m.From, claim.Spec.VolumeName)
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if pv != nil && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		remove = func(ctx context.Context) error { return writes.DeleteClaim(ctx, v.On[m.From], claim, volume) }
+		if pv := volume.Object(); pv != nil && pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 			return plans.Stop(reasons.VolumeNotRetained, fmt.Sprintf("volume %s on the %s has reclaim policy %s, expected Retain: deleting its claim %s would destroy the disk; set it to Retain", pv.Name, m.From, pv.Spec.PersistentVolumeReclaimPolicy, claim.Name)), nil
 		}
 	}
-	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
+	return plans.Write(fmt.Sprintf("%s: delete claim %s, which is no longer needed", m.From, claim.Name), plans.Undo{}, remove), nil
 }
 
 // terminating waits for our deletion. A pod that mounts the claim delays it.
@@ -96,8 +97,8 @@ func (v keeper) terminating(ctx context.Context, m plans.StepContext, claim *cor
 }
 
 // dropVolume deletes a volume object that is Retain, while another object for the same disk is kept.
-func (v keeper) dropVolume(ctx context.Context, m plans.StepContext, old, kept *corev1.PersistentVolume, claim string) (plans.Observation, error) {
-	if s := outlived(m, old, kept); s.Standing != plans.After {
+func (v keeper) dropVolume(ctx context.Context, m plans.StepContext, old *corev1.PersistentVolume, kept reads.Seen[*corev1.PersistentVolume], claim string) (plans.Observation, error) {
+	if s := outlived(m, old, kept.Object()); s.Standing != plans.After {
 		return s, nil
 	}
 	switch {
@@ -114,7 +115,7 @@ func (v keeper) dropVolume(ctx context.Context, m plans.StepContext, old, kept *
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("volume %s %s", old.Name, m.Stamp.Barred(old))), nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete the leftover volume object %s (Retain: the disk stays)", m.From, old.Name),
-		plans.Undo{}, func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], old) }), nil
+		plans.Undo{}, func(ctx context.Context) error { return writes.DeleteVolume(ctx, v.On[m.From], old, kept) }), nil
 }
 
 // outlived stops where the disk of a volume object that is given up has no other object that stays.

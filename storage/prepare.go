@@ -20,9 +20,9 @@ import (
 // up. Nor can a claim of another writer get the disk, since the volume is sealed: its claimRef has the UID of the claim
 // that has the disk now, which no other claim has (S20). It is prepared when the binder has seen that.
 func Prepare(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
-	v := departure{keeper{objects{clusters.Pair{Plan: p, On: on}}}}
+	pair := clusters.Pair{Plan: p, On: on}
+	v := departure{keeper{objects{pair.MayBeMissing()}}} // volumes are created, and nothing else is concluded
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		ctx = clusters.Unmade(ctx) // volumes are created, and nothing else is concluded
 		var parts []plans.Observation
 		for o := range m.Ordinals.All() {
 			for _, c := range preparable(p) {

@@ -148,7 +148,7 @@ func (v reimporting) forget(ctx context.Context, m plans.StepContext, claim *cor
 	if old == nil || !m.Stamp.Mine(old) {
 		return plans.Done(), nil
 	}
-	kept, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
+	kept, err := v.Live().Volume(ctx, m.To(), claim.Spec.VolumeName)
 	if err != nil {
 		return plans.Observation{}, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -81,10 +80,11 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 	if kept := KeptBy(claim); kept != "" { // a deletion cannot be undone, and abort would wait for the finalizer too
 		return plans.Wait(reasons.ClaimKept, fmt.Sprintf("claim %s of %s is kept by %s, and is deleted only after that is removed; abort returns the ordinal together with the claim", claim.Name, v.Plan.On(m.From), kept)), nil
 	}
-	pv, err := v.volumeOf(clusters.Live(ctx), m.From, vol.Name) // the last look before the claim goes (S4)
+	volume, err := v.Live().Volume(ctx, m.From, vol.Name) // the last look before the claim goes (S4)
 	if err != nil {
 		return plans.Observation{}, err
 	}
+	pv := volume.Object()
 	if why := v.unsafe(pv, vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
@@ -97,5 +97,5 @@ func (v mover) letGo(ctx context.Context, m plans.StepContext, vol plans.Volume,
 		}
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s (volume %s is protected)", m.From, claim.Name, vol.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.From], claim) }), nil
+		func(ctx context.Context) error { return writes.DeleteClaim(ctx, v.On[m.From], claim, volume) }), nil
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -95,13 +95,19 @@ func (v mover) reserved(ctx context.Context, m plans.StepContext, vol plans.Volu
 	// The claim may have been read before the volume, and may have come between, from a process that was fenced. To
 	// remove its UID would unbind it for good: the volume of a claim that is bound must name it. So the claim is read
 	// AFTER the volume, whose write is conditional on how it was read.
-	if claim, err = v.claimOf(clusters.Live(ctx), m.To(), vol); err != nil {
+	there, err := v.Live().Claim(ctx, m.To(), v.claim(m.To(), vol))
+	if err != nil {
 		return plans.Observation{}, err
 	}
-	if uid == uidOf(claim) {
-		return plans.Done(), nil
+	return v.unseal(m, vol, pv, there), nil
+}
+
+// unseal takes a UID off a volume that is not that of the claim which is there.
+func (v mover) unseal(m plans.StepContext, vol plans.Volume, pv *corev1.PersistentVolume, there reads.Seen[*corev1.PersistentVolumeClaim]) plans.Observation {
+	if pv.Spec.ClaimRef.UID == uidOf(there.Object()) {
+		return plans.Done()
 	}
-	return v.point(m, vol, pv, m.To(), ""), nil
+	return v.point(m, vol, pv, m.To(), "")
 }
 
 // seal promises a volume to a claim that cannot come: to one with the UID of the claim that has the disk, in the other

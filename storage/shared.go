@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -94,11 +94,11 @@ func (v sharedVolumes) twice(s plans.SharedVolume, held *corev1.PersistentVolume
 func (v sharedVolumes) unshare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	s, err := v.eachShared(func(s plans.SharedVolume) (plans.Observation, error) {
 		lost, err := v.volumeOf(ctx, m.From, v.sharedOn(m.From, s))
-		kept, err2 := v.volumeOf(clusters.Live(ctx), m.To(), v.sharedOn(m.To(), s)) // the last look before the other claim goes (S4)
+		kept, err2 := v.Live().Volume(ctx, m.To(), v.sharedOn(m.To(), s)) // the last look before the other claim goes (S4)
 		if err = errors.Join(err, err2); err != nil {
 			return plans.Observation{}, err
 		}
-		claim, observed, err := v.lasts(ctx, m, s, kept)
+		claim, observed, err := v.lasts(ctx, m, s, kept.Object())
 		if err != nil || observed.Standing != plans.After {
 			return observed, err
 		}
@@ -158,22 +158,22 @@ func (v sharedVolumes) lasts(ctx context.Context, m plans.StepContext, s plans.S
 
 // giveUp deletes the claim and then the volume object of the side that releases the ordinals. BEFORE the claim goes, the
 // volume that is kept must be an object for the same disk, and one that stays: a deletion cannot be undone.
-func (v sharedVolumes) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost, kept *corev1.PersistentVolume, last *corev1.PersistentVolumeClaim) (plans.Observation, error) {
+func (v sharedVolumes) giveUp(ctx context.Context, m plans.StepContext, s plans.SharedVolume, lost *corev1.PersistentVolume, kept reads.Seen[*corev1.PersistentVolume], last *corev1.PersistentVolumeClaim) (plans.Observation, error) {
 	claim, err := v.Claim(ctx, m.From, s.Claim)
 	if err != nil {
 		return plans.Observation{}, err
 	}
 	ours := lost != nil && m.Stamp.Mine(lost)
 	dropped := claim != nil && (m.Stamp.Mine(claim) || ours && lost.Spec.ClaimRef != nil && lost.Spec.ClaimRef.UID == claim.UID)
-	if (ours || dropped) && lost != nil && kept != nil {
-		if s := v.inherits(m, claim, last, lost, kept); s.Standing != plans.After {
+	if (ours || dropped) && lost != nil && kept.Object() != nil {
+		if s := v.inherits(m, claim, last, lost, kept.Object()); s.Standing != plans.After {
 			return s, nil
 		}
 	}
 	switch {
 	case dropped:
 		return v.dropClaim(ctx, m, claim)
-	case !ours || kept == nil: // the user has replaced the disk (lasts): abandoned leaves the last object for the former one
+	case !ours || kept.Object() == nil: // the user has replaced the disk (lasts): abandoned leaves the last object for the former one
 		return plans.Done(), nil
 	}
 	return v.dropVolume(ctx, m, lost, kept, s.Claim)

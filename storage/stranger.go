@@ -88,13 +88,13 @@ func (v departure) withdraw(ctx context.Context, m plans.StepContext, vol plans.
 	if users, err := v.users(ctx, m.To(), there); err != nil || users != "" {
 		return plans.Wait(reasons.ClaimMounted, fmt.Sprintf("claim %s of %s is mounted by pod %s, and no pod may mount it before the ordinal arrives; no pod is scaled down until that pod is gone: delete it", there.Name, v.Plan.On(m.To()), users)), err
 	}
-	pv, err := v.volumeOf(clusters.Live(ctx), m.To(), vol.Name)
+	volume, err := v.Live().Volume(ctx, m.To(), vol.Name)
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	if why := v.unsafe(pv, vol); why != "" {
+	if why := v.unsafe(volume.Object(), vol); why != "" {
 		return plans.Stop(reasons.VolumeUnsafe, why), nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete claim %s, which was made too early (volume %s is protected)", m.To(), there.Name, vol.Name), plans.Undo{},
-		func(ctx context.Context) error { return writes.Delete(ctx, v.On[m.To()], there) }), nil
+		func(ctx context.Context) error { return writes.DeleteClaim(ctx, v.On[m.To()], there, volume) }), nil
 }

@@ -12,12 +12,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
@@ -81,22 +81,22 @@ func (a Adoption) Look(ctx context.Context) (plans.Observation, error) {
 	case old != nil && before.Kind == a.Set.Kind:
 		return a.leave(ctx, before, kept, old)
 	case old != nil:
-		return a.turnBack(before, old), nil
+		return a.turnBack(before, kept, old), nil
 	case next == nil:
 		return a.make(before), nil
 	}
-	return a.taken(ctx, before, kept, next)
+	return a.taken(ctx, before, kept.Object(), next)
 }
 
 // past reads the ConfigMap with the former set. Both results are nil if there is none.
-func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
-	var c corev1.ConfigMap
-	err := a.On.Get(ctx, client.ObjectKey{Namespace: a.Set.Namespace, Name: a.record()}, &c)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
+func (a Adoption) past(ctx context.Context) (*past, reads.Seen[*corev1.ConfigMap], error) {
+	kept, err := reads.Get(ctx, reads.From(a.On), client.ObjectKey{Namespace: a.Set.Namespace, Name: a.record()}, &corev1.ConfigMap{})
+	c := kept.Object()
+	if err == nil && c == nil {
+		return nil, kept, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Set.Namespace, a.record(), err)
+		return nil, kept, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Set.Namespace, a.record(), err)
 	}
 	var p past
 	err = json.Unmarshal([]byte(c.Data["set"]), &p)
@@ -104,9 +104,9 @@ func (a Adoption) past(ctx context.Context) (*past, *corev1.ConfigMap, error) {
 		err = errors.New("no set is in it")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("ConfigMap %s/%s was not written by this program (%w): inspect it and the set", a.Set.Namespace, a.record(), err)
+		return nil, kept, fmt.Errorf("ConfigMap %s/%s was not written by this program (%w): inspect it and the set", a.Set.Namespace, a.record(), err)
 	}
-	return &p, &c, nil
+	return &p, kept, nil
 }
 
 // begin requires a set at rest, and stores the set in a ConfigMap BEFORE anything is changed.
@@ -153,36 +153,36 @@ func (a Adoption) begin(ctx context.Context, old, next *appsv1.StatefulSet) (pla
 // leave deletes the former set if it still equals the stored copy: the new set is created from that copy,
 // and would undo later changes, with their pods. BEFORE that a controller of the new kind must have been seen,
 // and the new set must be one that can be created.
-func (a Adoption) leave(ctx context.Context, p *past, kept *corev1.ConfigMap, old *appsv1.StatefulSet) (plans.Observation, error) {
+func (a Adoption) leave(ctx context.Context, p *past, kept reads.Seen[*corev1.ConfigMap], old *appsv1.StatefulSet) (plans.Observation, error) {
 	switch {
 	case old.UID != p.Set.UID:
 		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s was recreated by another writer; the former set is stored in ConfigMap %s/%s: compare them, then delete that ConfigMap", a.Set.Set(), a.Set.Namespace, a.record())), nil
 	case old.ResourceVersion != p.Set.ResourceVersion:
-		return a.drop(kept, ", because "+a.Set.Set()+" has changed since"), nil
+		return a.drop(kept.Object(), ", because "+a.Set.Set()+" has changed since"), nil
 	}
-	if s, err := a.controlled(ctx, p, kept); err != nil || s.Standing != plans.After {
+	if s, err := a.controlled(ctx, p, kept.Object()); err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	if why, err := a.obstacle(ctx, old); why != "" || err != nil {
-		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s %s (or delete ConfigMap %s to give up)", a.Set.Set(), why, kept.Name)), err
+		return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s %s (or delete ConfigMap %s to give up)", a.Set.Set(), why, kept.Object().Name)), err
 	}
-	return a.letGo(old), nil
+	return a.letGo(old, kept), nil
 }
 
 // turnBack deletes the set that an adoption created, if the adoption is undone before its end. The former
 // set is recreated from the stored copy, so the created set must be unchanged.
-func (a Adoption) turnBack(p *past, made *appsv1.StatefulSet) plans.Observation {
+func (a Adoption) turnBack(p *past, kept reads.Seen[*corev1.ConfigMap], made *appsv1.StatefulSet) plans.Observation {
 	if made.Annotations[adopted] == string(p.Set.UID) && made.Generation == 1 {
-		return a.letGo(made)
+		return a.letGo(made, kept)
 	}
 	return plans.Stop(reasons.AdoptionInTheWay, fmt.Sprintf("%s is not, or no longer, the unchanged set that an adoption of %s %s created (ConfigMap %s/%s); finish that adoption first: stsmigrate adopt %s",
 		a.Set.Set(), a.becomes().SetKind(), a.Set.Name, a.Set.Namespace, a.record(), a.becomes().Typed()))
 }
 
 // letGo deletes a set at the version that was read. Its pods, claims and revisions stay and have no owner.
-func (a Adoption) letGo(old *appsv1.StatefulSet) plans.Observation {
+func (a Adoption) letGo(old *appsv1.StatefulSet, kept reads.Seen[*corev1.ConfigMap]) plans.Observation {
 	return plans.Write("delete "+a.Set.Set()+" without its pods", plans.Undo{}, func(ctx context.Context) error {
-		return writes.Delete(ctx, a.as(a.Set), old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		return writes.Orphan(ctx, a.as(a.Set), old, kept)
 	})
 }
 

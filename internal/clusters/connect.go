@@ -28,7 +28,7 @@ func Connect(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Connection{withPages(c), d, unverified(config)}, nil
+	return Connection{c, d, unverified(config), make(chan struct{}, maxConcurrentPages)}, nil
 }
 
 // Connection is the live client of one cluster, with its server version. Doubt is why its identity is
@@ -37,6 +37,8 @@ type Connection struct {
 	client.Client
 	discovery.ServerVersionInterfaceWithContext
 	Doubt string
+
+	taken chan struct{} // a place for each page that is being read
 }
 
 // unverified returns why another host on the path could impersonate the API server, or "".

@@ -7,16 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stsmigrate/stsmigrate/plans"
 )
-
-// Gone returns the clients of a plan whose source cluster does not exist any more, as the user has
-// vouched: reads of the source find nothing, and writes to it fail. Finalizing with these clients does
-// the destination's half.
-func (c Clusters) Gone() Clusters {
-	return Clusters{plans.Source: Gone{c[plans.Destination]}, plans.Destination: c[plans.Destination]}
-}
 
 // Gone is the client of a cluster that no longer exists. Scheme and mapper come from the embedded
 // client.

@@ -12,40 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 )
-
-// Listed returns clients for one run of the checks before a start, which are about every claim and volume of a plan.
-// They read the claims of the plan's namespaces, and the volumes bound to them, with one list each instead of one by
-// one. They read any other object, and any list of a whole namespace, once. So all checks of the run judge the same
-// state. Where the user may not list, claims and volumes are read one by one.
-func (c Clusters) Listed(p *plans.Plan) Clusters {
-	out := Clusters{}
-	for side, on := range c {
-		namespaces := []string{p.On(side).Namespace}
-		if p.OneCluster() {
-			namespaces = append(namespaces, p.On(side.Other()).Namespace)
-		}
-		switch on := on.(type) {
-		case Gone:
-			out[side] = on
-		case Connection: // it has more methods than a client
-			on.Client = listed(on.Client, namespaces)
-			out[side] = on
-		default:
-			out[side] = listed(on, namespaces)
-		}
-	}
-	return out
-}
-
-func listed(on client.Client, namespaces []string) *listedClient {
-	c := &listedClient{Client: on, namespaces: map[string]bool{}, answers: map[question]*reply{}}
-	for _, namespace := range namespaces {
-		c.namespaces[namespace] = true
-	}
-	return c
-}
 
 // listedClient answers reads of single claims and volumes from lists. It is safe for concurrent use.
 type listedClient struct {
@@ -83,7 +51,7 @@ type listing[O client.Object] struct {
 
 // Get implements client.Reader.
 func (c *listedClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if isLive(ctx) || len(opts) > 0 {
+	if len(opts) > 0 { // among them that of a live read
 		return c.Client.Get(ctx, key, into, opts...)
 	}
 	switch into := into.(type) {
@@ -120,7 +88,7 @@ func (c *listedClient) Get(ctx context.Context, key client.ObjectKey, into clien
 func (c *listedClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	asked := (&client.ListOptions{}).ApplyOptions(opts)
 	plain := client.ListOptions{Namespace: asked.Namespace}
-	if isLive(ctx) || !reflect.DeepEqual(*asked, plain) {
+	if reads.AreLive(opts) || !reflect.DeepEqual(*asked, plain) {
 		return c.Client.List(ctx, into, opts...)
 	}
 	return c.once(question{kindIn(into), client.ObjectKey{Namespace: asked.Namespace}}, into, func() error { return c.Client.List(ctx, into, &plain) })

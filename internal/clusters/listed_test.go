@@ -126,8 +126,8 @@ func TestListedReadsOtherObjectsOneByOne(t *testing.T) {
 		t.Fatalf("claim %v: %v", c, err)
 	}
 	w.expect(t, 2, 1)
-	if pv, err := Get[corev1.PersistentVolume](Live(t.Context()), on, "", "shop-1", ""); err != nil || pv == nil {
-		t.Fatalf("volume %v: %v", pv, err)
+	if err := live(same)(t.Context(), on, client.ObjectKey{Name: "shop-1"}, &corev1.PersistentVolume{}); err != nil {
+		t.Fatal(err)
 	}
 	w.expect(t, 3, 1)
 }
@@ -160,12 +160,13 @@ func TestAListThatFailsIsReadAgain(t *testing.T) {
 func TestListedKeepsAConnection(t *testing.T) {
 	p := &plans.Plan{Source: plans.Ref{Cluster: "one"}, Destination: plans.Ref{Cluster: "two"}}
 	have := Connection{Client: fake.NewClientBuilder().WithScheme(Scheme()).Build(), Doubt: "plain HTTP"}
-	c, ok := Clusters{plans.Source: have}.Listed(p)[plans.Source].(Connection)
+	on := Clusters{plans.Source: have}.InTheWordsOf(map[plans.Side]plans.Ref{plans.Source: {Kind: plans.SliceKind}}).Listed(p)[plans.Source]
+	c, ok := Ground(on).(Connection)
 	if !ok || c.Doubt != have.Doubt {
 		t.Fatalf("%T %q, expected the Connection", c, c.Doubt)
 	}
-	if _, ok := c.Client.(*listedClient); !ok {
-		t.Errorf("its client is %T", c.Client)
+	if _, ok := on.(*listedClient); !ok {
+		t.Errorf("its client is %T", on)
 	}
 }
 

@@ -15,41 +15,31 @@ import (
 // hundred plans in parallel would have as many pages in memory.
 const maxConcurrentPages = 4
 
-// pagingClient limits how many pages of one connection are read at once. Whole lists do not wait for the
-// limit. Neither do requests of a wave under way: the holder of a slot may have to wait for that wave.
-type pagingClient struct {
-	client.Client
-	taken chan struct{}
-}
-
-func withPages(c client.Client) client.Client {
-	return pagingClient{c, make(chan struct{}, maxConcurrentPages)}
-}
-
-// List implements client.Reader.
-func (t pagingClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+// List implements client.Reader. Few pages of a connection are read at once. Whole lists do not wait for that. Neither do
+// requests of a wave under way: the holder of a slot may have to wait for that wave.
+func (c Connection) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	asked := (&client.ListOptions{}).ApplyOptions(opts)
 	switch {
 	case asked.Limit == 0:
-		return t.whole(ctx, list, asked)
+		return c.whole(ctx, list, asked)
 	case IsUrgent(ctx):
-		return t.Client.List(ctx, list, opts...)
+		return c.Client.List(ctx, list, opts...)
 	}
 	select {
-	case t.taken <- struct{}{}:
+	case c.taken <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-t.taken }()
-	return t.Client.List(ctx, list, opts...)
+	defer func() { <-c.taken }()
+	return c.Client.List(ctx, list, opts...)
 }
 
 // whole reads a complete list page by page, so that no response is longer than necessary. A list from
 // the API server's cache comes in one response, whatever the limit. If that is too long, the list is
 // read live.
-func (t pagingClient) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
+func (c Connection) whole(ctx context.Context, list client.ObjectList, asked *client.ListOptions) error {
 	if asked.Raw != nil && asked.Raw.ResourceVersion == "0" {
-		err := t.Client.List(ctx, list, asked)
+		err := c.Client.List(ctx, list, asked)
 		if !errors.As(err, new(ErrTooLong)) {
 			return err
 		}
@@ -60,14 +50,14 @@ func (t pagingClient) whole(ctx context.Context, list client.ObjectList, asked *
 	}
 	page := *asked
 	page.Limit = PageSize
-	if err := t.Client.List(ctx, list, &page); err != nil || list.GetContinue() == "" {
+	if err := c.Client.List(ctx, list, &page); err != nil || list.GetContinue() == "" {
 		return err
 	}
 	all, err := meta.ExtractList(list)
 	for next := list.GetContinue(); err == nil && next != ""; {
 		page.Continue = next
 		more := likewise(list) // decoding into a list that has items may overwrite them
-		if err = t.Client.List(ctx, more, &page); err != nil {
+		if err = c.Client.List(ctx, more, &page); err != nil {
 			return err
 		}
 		var items []runtime.Object

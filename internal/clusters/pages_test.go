@@ -36,7 +36,7 @@ func (c *crowd) List(context.Context, client.ObjectList, ...client.ListOption) e
 
 func TestPagesTakeTurns(t *testing.T) {
 	inside := &crowd{full: make(chan struct{}), leave: make(chan struct{})}
-	on := withPages(inside)
+	on := Connection{Client: inside, taken: make(chan struct{}, maxConcurrentPages)}
 	done := make(chan error)
 	for range 20 {
 		go func() { done <- on.List(t.Context(), &corev1.PodList{}, client.Limit(500)) }()
@@ -48,7 +48,7 @@ func TestPagesTakeTurns(t *testing.T) {
 		t.Errorf("who does not wait any longer gets %v", err)
 	}
 	count := &counted{}
-	free := pagingClient{count, on.(pagingClient).taken}
+	free := Connection{Client: count, taken: on.taken}
 	if err := errors.Join(free.List(t.Context(), &corev1.PodList{}), free.List(Urgent(t.Context()), &corev1.PodList{}, client.Limit(500))); err != nil || count.n != 2 {
 		t.Errorf("what does not wait was sent %d times, expected twice: %v", count.n, err)
 	}
@@ -122,7 +122,7 @@ func TestAWholeListIsReadInPages(t *testing.T) {
 		"many that come as they are": {larder{have: 900, most: 1000}, cached, 1},
 	} {
 		var pods corev1.PodList
-		if err := withPages(&c.larder).List(t.Context(), &pods, c.opts); err != nil {
+		if err := (Connection{Client: &c.larder}).List(t.Context(), &pods, c.opts); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for k, pod := range pods.Items {

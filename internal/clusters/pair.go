@@ -145,11 +145,13 @@ func object(d plans.Dependency) client.Object {
 	return nil
 }
 
+func unknownKind(d plans.Dependency) error { return fmt.Errorf("dependency %s: unknown kind", d) }
+
 // Dependency reads a dependency on a side; nil means that there is none.
 func (w Pair) Dependency(ctx context.Context, side plans.Side, d plans.Dependency) (client.Object, error) {
 	o := object(d)
 	if o == nil {
-		return nil, fmt.Errorf("dependency %s: unknown kind", d)
+		return nil, unknownKind(d)
 	}
 	err := w.On[side].Get(ctx, client.ObjectKey{Namespace: w.Plan.On(side).Namespace, Name: d.Name}, o)
 	if apierrors.IsNotFound(err) {

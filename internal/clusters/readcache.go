@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -49,34 +50,18 @@ func (g *ReadCache) Clear() {
 	g.only = map[ObjectKey]string{}
 }
 
-// Clients returns clients that read through the cache. Writes bypass it.
-func (g *ReadCache) Clients(p *plans.Plan, on Clusters) Clusters {
-	out := Clusters{}
-	for side, c := range on {
-		cluster := clusterOf(p, side)
-		out[side] = cachingClient{Client: c, cache: g, cluster: cluster}
-	}
-	return out
-}
-
-type cachingClient struct {
-	client.Client
-	cache   *ReadCache
-	cluster plans.Side
-}
-
 // Get implements client.Reader.
-func (c cachingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if _, whole := into.(*unstructured.Unstructured); whole {
-		return c.Client.Get(ctx, key, into, opts...) // a full read of an object that the cache has
+func (c keepingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if _, whole := into.(*unstructured.Unstructured); c.look == nil || whole { // a full read of an object that the look has
+		return c.recently(ctx, key, into, opts...)
 	}
 	t := ObjectKey{c.cluster, KindOf(into), key.Namespace, key.Name}
-	if known, ok := c.cache.Objects[t]; ok && !isLive(ctx) {
+	if known, ok := c.look.Objects[t]; ok && !reads.AreLive(opts) {
 		return answerWith(known, t, into)
 	}
-	err := c.Client.Get(ctx, key, into, opts...)
+	err := c.recently(ctx, key, into, opts...)
 	if answer, ok := answered(into, err); ok {
-		c.cache.Objects[t] = answer
+		c.look.Objects[t] = answer
 	}
 	return err
 }
@@ -100,18 +85,26 @@ func answerWith(kept client.Object, t ObjectKey, into client.Object) error {
 	return nil
 }
 
-// List implements client.Reader. The cache keeps only whole lists, and a list of a selection answers for that selection
+// List implements client.Reader.
+func (c keepingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if c.look == nil {
+		return c.recentList(ctx, into, opts...)
+	}
+	return c.list(ctx, into, opts)
+}
+
+// list reads a list for a look. The look keeps only whole lists, and a list of a selection answers for that selection
 // alone. Of lists in pages it keeps the version.
-func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c keepingClient) list(ctx context.Context, into client.ObjectList, opts []client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	t := ObjectKey{Cluster: c.cluster, Kind: strings.TrimSuffix(KindOf(into), "List"), Namespace: o.Namespace}
-	known, ok := c.cache.Lists[t]
-	if only := selection(opts); ok && only == c.cache.only[t] && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
+	known, ok := c.look.Lists[t]
+	if only := selection(opts); ok && only == c.look.only[t] && o.LabelSelector == nil && o.FieldSelector == nil && o.Limit == 0 {
 		share(into, known)
 		return nil
 	}
-	if err := c.Client.List(ctx, into, opts...); err != nil {
+	if err := c.recentList(ctx, into, opts...); err != nil {
 		return err
 	}
 	if all, ok := into.(*storagev1.VolumeAttachmentList); ok {
@@ -119,7 +112,7 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 	}
 	switch {
 	case o.Limit > 0 && o.Continue == "":
-		c.cache.paged[t] = into.GetResourceVersion()
+		c.look.paged[t] = into.GetResourceVersion()
 	case o.Limit > 0: // the version of the first page counts
 	case o.LabelSelector == nil && o.FieldSelector == nil && o.Raw == nil:
 		kept, _ := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
@@ -127,7 +120,7 @@ func (c cachingClient) List(ctx context.Context, into client.ObjectList, opts ..
 		if ok { // what comes after either read is news
 			kept.SetResourceVersion(known.GetResourceVersion())
 		}
-		c.cache.Lists[t], c.cache.only[t] = kept, selection(opts)
+		c.look.Lists[t], c.look.only[t] = kept, selection(opts)
 	}
 	return nil
 }
@@ -143,11 +136,11 @@ func selection(opts []client.ListOption) string {
 }
 
 // attached keeps the VolumeAttachments of the wave's volumes.
-func (c cachingClient) attached(all *storagev1.VolumeAttachmentList) {
+func (c keepingClient) attached(all *storagev1.VolumeAttachmentList) {
 	for k := range all.Items {
 		a := &all.Items[k]
-		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.cache.Volumes[*name] {
-			c.cache.Objects[ObjectKey{Cluster: c.cluster, Kind: "VolumeAttachment", Name: a.Name}] = a.DeepCopy()
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && c.look.Volumes[*name] {
+			c.look.Objects[ObjectKey{Cluster: c.cluster, Kind: "VolumeAttachment", Name: a.Name}] = a.DeepCopy()
 		}
 	}
 }

@@ -11,42 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // FreshFor is how long the answer to a read counts as live. It bounds what a watch that has died silently can hide.
 const FreshFor = 500 * time.Millisecond
 
-// watchedFor is how long the answer to a read counts for Watched.
+// watchedFor is how long the answer to a read counts where it is Watched.
 const watchedFor = 5 * time.Second
-
-type watchedKey struct{}
-
-// Watched marks reads of checks that warn early, while the looks decide: an answer of the last seconds counts, if a
-// watch would have reported a change of the object.
-func Watched(ctx context.Context) context.Context { return context.WithValue(ctx, watchedKey{}, true) }
-
-type specKey struct{}
-
-// Spec marks reads of which the caller uses the spec alone: an answer counts as long as a watch reports no other
-// generation of the object.
-func Spec(ctx context.Context) context.Context { return context.WithValue(ctx, specKey{}, true) }
-
-type liveKey struct{}
-
-// Live marks reads that no kept answer may stand in for: what follows them cannot be undone, and is not conditional on
-// what they return. The deletion of a claim is conditional on the claim, but not on the reclaim policy of its volume.
-func Live(ctx context.Context) context.Context { return context.WithValue(ctx, liveKey{}, true) }
-
-func isLive(ctx context.Context) bool { return ctx.Value(liveKey{}) != nil }
-
-type unmadeKey struct{}
-
-// Unmade marks reads of objects that the caller is about to create if they do not exist, or asks for again before it
-// acts. A watch that has reported all that there is may then answer that there is none: if it is behind, the creation is
-// refused.
-func Unmade(ctx context.Context) context.Context { return context.WithValue(ctx, unmadeKey{}, true) }
 
 // Recent keeps the answers of API servers to reads of single objects, so that the looks and checks of a wave that
 // follow one another read an object once. An answer counts for FreshFor, until a watch reports a later version of the
@@ -132,12 +105,9 @@ func (r *Recent) Keep(now func() time.Time, covered, absent func(ObjectKey) bool
 	r.now, r.covered, r.absent = now, covered, absent
 }
 
-// unmade reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
+// missing reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
 // lock.
-func (r *Recent) unmade(ctx context.Context, t ObjectKey) bool {
-	if ctx.Value(unmadeKey{}) == nil || isLive(ctx) {
-		return false
-	}
+func (r *Recent) missing(t ObjectKey) bool {
 	r.lock.Lock()
 	absent := r.absent
 	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[listOf(t)], r.now())
@@ -260,9 +230,9 @@ func (r *Recent) keeps() bool {
 
 // ask returns the answer about an object, if there is one, and the time to put down a new one with. Like covers, it must
 // be called WITHOUT the lock.
-func (r *Recent) ask(ctx context.Context, t ObjectKey) (a answer, known bool, began time.Time) {
+func (r *Recent) ask(t ObjectKey, of terms) (a answer, known bool, began time.Time) {
 	valid := FreshFor
-	if t.Kind == "CSIDriver" || ctx.Value(watchedKey{}) != nil && r.watches(t) { // whether a driver attaches never changes
+	if t.Kind == "CSIDriver" || of.watched && r.watches(t) { // whether a driver attaches never changes
 		valid = watchedFor
 	}
 	r.lock.Lock()
@@ -273,7 +243,7 @@ func (r *Recent) ask(ctx context.Context, t ObjectKey) (a answer, known bool, be
 	began = r.now()
 	r.prune(began)
 	a, known = r.known[t]
-	known = known && (!a.restOutdated || ctx.Value(specKey{}) != nil)
+	known = known && (!a.restOutdated || of.specOnly)
 	return a, known && Within(valid, a.since, began), began
 }
 
@@ -343,11 +313,11 @@ func (r *Recent) prune(now time.Time) {
 // ReadAll reads all objects of a kind of a namespace with lists, so that reads of single ones right after it find them.
 // Where it may not, or fails, these read one by one.
 func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.GroupVersionKind, namespace string) {
-	c, ok := on.(recentClient)
+	c, ok := on.(keepingClient)
 	if !ok || !r.keeps() {
 		return
 	}
-	_, _, began := r.ask(ctx, ObjectKey{})
+	_, _, began := r.ask(ObjectKey{}, terms{})
 	list := func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -362,29 +332,9 @@ func (r *Recent) ReadAll(ctx context.Context, on client.Client, kind schema.Grou
 	}
 }
 
-// Clients returns clients that read through it, and forget what they write.
-func (r *Recent) Clients(p *plans.Plan, on Clusters) Clusters {
-	out := Clusters{}
-	for side, c := range on {
-		cluster := clusterOf(p, side)
-		if _, gone := c.(Gone); gone {
-			out[side] = c
-			continue
-		}
-		out[side] = recentClient{Client: c, recent: r, cluster: cluster}
-	}
-	return out
-}
-
-type recentClient struct {
-	client.Client
-
-	recent  *Recent
-	cluster plans.Side
-}
-
-// Get implements client.Reader. Volumes and claims are read with all fields, since copies of them need these.
-func (c recentClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+// recently reads an object that this look has not read. Volumes and claims are read with all fields, since copies of them
+// need these.
+func (c keepingClient) recently(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	t := c.keyOf(into)
 	t.Namespace, t.Name = key.Namespace, key.Name
 	u, whole := into.(*unstructured.Unstructured)
@@ -420,22 +370,23 @@ func typed(u *unstructured.Unstructured, into client.Object) error {
 // hasWhole reports whether the objects of a kind are kept with all fields.
 func hasWhole(kind string) bool { return kind == "PersistentVolume" || kind == "PersistentVolumeClaim" }
 
-func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
-	known, ok, began := c.recent.ask(ctx, t)
-	if !ok && !isLive(ctx) {
+func (c keepingClient) get(ctx context.Context, t ObjectKey, into client.Object, opts []client.GetOption) error {
+	live := reads.AreLive(opts)
+	known, ok, began := c.recent.ask(t, c.terms)
+	if !ok && !live {
 		others, end := c.recent.join(t)
 		defer end()
 		select {
 		case <-others: // their answer may be outdated already: then this read sends its own request
-			known, ok, began = c.recent.ask(ctx, t)
+			known, ok, began = c.recent.ask(t, c.terms)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	switch {
-	case ok && !isLive(ctx):
+	case ok && !live:
 		return answerWith(known.object, t, into)
-	case c.recent.unmade(ctx, t):
+	case c.terms.mayBeMissing && !live && c.recent.missing(t):
 		return answerWith(nil, t, into)
 	}
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, into, opts...)
@@ -446,7 +397,7 @@ func (c recentClient) get(ctx context.Context, t ObjectKey, into client.Object, 
 }
 
 // keyOf returns the key of an object.
-func (c recentClient) keyOf(o client.Object) ObjectKey {
+func (c keepingClient) keyOf(o client.Object) ObjectKey {
 	kind := KindOf(o)
 	if u, whole := o.(*unstructured.Unstructured); whole {
 		kind = u.GetKind() // it is the name of the Go type for the kinds that are kept
@@ -456,7 +407,7 @@ func (c recentClient) keyOf(o client.Object) ObjectKey {
 
 // writes forgets an object before a write, and again after it: a read meanwhile may have had either answer. It keeps
 // the answer to a write that succeeds, if it has one.
-func (c recentClient) writes(o client.Object, dryRun []string, write func() (answer client.Object, err error)) error {
+func (c keepingClient) writes(o client.Object, dryRun []string, write func() (answer client.Object, err error)) error {
 	if len(dryRun) > 0 {
 		_, err := write()
 		return err
@@ -476,7 +427,7 @@ func (c recentClient) writes(o client.Object, dryRun []string, write func() (ans
 }
 
 // Create implements client.Writer.
-func (c recentClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+func (c keepingClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	return c.writes(o, (&client.CreateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		if _, whole := o.(*unstructured.Unstructured); !whole && hasWhole(KindOf(o)) && c.recent.keeps() {
 			return c.createWhole(ctx, o, opts)
@@ -487,7 +438,7 @@ func (c recentClient) Create(ctx context.Context, o client.Object, opts ...clien
 }
 
 // createWhole creates an object of which all fields are kept.
-func (c recentClient) createWhole(ctx context.Context, o client.Object, opts []client.CreateOption) (client.Object, error) {
+func (c keepingClient) createWhole(ctx context.Context, o client.Object, opts []client.CreateOption) (client.Object, error) {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {
 		return nil, err
@@ -505,14 +456,14 @@ func (c recentClient) createWhole(ctx context.Context, o client.Object, opts []c
 }
 
 // Update implements client.Writer.
-func (c recentClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+func (c keepingClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
 	return c.writes(o, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		return nil, c.Client.Update(ctx, o, opts...)
 	})
 }
 
 // Patch implements client.Writer.
-func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c keepingClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	return c.writes(o, (&client.PatchOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		change, ok := patch.(writes.Patch)
 		if _, whole := o.(*unstructured.Unstructured); !ok || change.Next != nil || whole {
@@ -534,7 +485,7 @@ func (c recentClient) Patch(ctx context.Context, o client.Object, patch client.P
 }
 
 // patchWhole patches an object of which all fields are kept.
-func (c recentClient) patchWhole(ctx context.Context, o client.Object, change writes.Patch, opts []client.PatchOption) (client.Object, error) {
+func (c keepingClient) patchWhole(ctx context.Context, o client.Object, change writes.Patch, opts []client.PatchOption) (client.Object, error) {
 	kind, err := c.GroupVersionKindFor(o)
 	if err != nil {
 		return nil, err
@@ -556,7 +507,7 @@ func (c recentClient) patchWhole(ctx context.Context, o client.Object, change wr
 }
 
 // Delete implements client.Writer.
-func (c recentClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (c keepingClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	return c.writes(o, (&client.DeleteOptions{}).ApplyOptions(opts).DryRun, func() (client.Object, error) {
 		return nil, c.Client.Delete(ctx, o, opts...)
 	})

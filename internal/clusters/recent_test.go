@@ -127,19 +127,19 @@ func TestAnAnswerIsKeptUntilItMayBeOutdated(t *testing.T) {
 func TestAWatchSaysThatAnObjectDoesNotExist(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*testing.T, *recently)
-		mark   func(context.Context) context.Context
+		read   asking
 		asks   bool
 	}{
-		"it is not there":              {mark: Unmade},
-		"others must know it":          {mark: func(ctx context.Context) context.Context { return ctx }, asks: true},
-		"what follows is for good":     {mark: func(ctx context.Context) context.Context { return Live(Unmade(ctx)) }, asks: true},
-		"the watch has reported it":    {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.reported = map[string]bool{"web-7": true} }},
-		"the watch is not complete":    {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.covered = false }},
-		"it was written":               {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.make(t, "web-7") }},
-		"it was read, and is gone now": {mark: Unmade, asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.meet(t, "web-7") }},
-		"nothing was heard for long":   {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.now = r.now.Add(heardFor) }},
-		"all is forgotten":             {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.Forget() }},
-		"only other watches are heard": {mark: Unmade, asks: true, before: func(_ *testing.T, r *recently) { r.others(heardFor) }},
+		"it is not there":              {read: by(Clusters.MayBeMissing)},
+		"others must know it":          {read: plain, asks: true},
+		"what follows is for good":     {read: live(Clusters.MayBeMissing), asks: true},
+		"the watch has reported it":    {read: by(Clusters.MayBeMissing), asks: true, before: func(_ *testing.T, r *recently) { r.reported = map[string]bool{"web-7": true} }},
+		"the watch is not complete":    {read: by(Clusters.MayBeMissing), asks: true, before: func(_ *testing.T, r *recently) { r.covered = false }},
+		"it was written":               {read: by(Clusters.MayBeMissing), asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.make(t, "web-7") }},
+		"it was read, and is gone now": {read: by(Clusters.MayBeMissing), asks: true, before: func(t *testing.T, r *recently) { t.Helper(); r.meet(t, "web-7") }},
+		"nothing was heard for long":   {read: by(Clusters.MayBeMissing), asks: true, before: func(_ *testing.T, r *recently) { r.now = r.now.Add(heardFor) }},
+		"all is forgotten":             {read: by(Clusters.MayBeMissing), asks: true, before: func(_ *testing.T, r *recently) { r.Forget() }},
+		"only other watches are heard": {read: by(Clusters.MayBeMissing), asks: true, before: func(_ *testing.T, r *recently) { r.others(heardFor) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recent(t)
@@ -149,7 +149,7 @@ func TestAWatchSaysThatAnObjectDoesNotExist(t *testing.T) {
 			}
 			r.requests = nil
 			r.now = r.now.Add(FreshFor)
-			err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-7"}, &corev1.Pod{})
+			err := c.read(t.Context(), r.on, client.ObjectKey{Namespace: "shop", Name: "web-7"}, &corev1.Pod{})
 			if asks := len(r.requests) > 0; asks != c.asks || !asks && !apierrors.IsNotFound(err) {
 				t.Errorf("asked %t (%v), expected %t", asks, err, c.asks)
 			}
@@ -313,8 +313,8 @@ func TestALiveReadAsks(t *testing.T) {
 	seen := &ReadCache{}
 	seen.Clear()
 	through := seen.Clients(&plans.Plan{}, Clusters{plans.Source: r.on})[plans.Source]
-	for _, ctx := range []context.Context{t.Context(), t.Context(), Live(t.Context()), Live(t.Context())} {
-		if err := through.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+	for _, read := range []asking{plain, plain, live(same), live(same)} {
+		if err := read(t.Context(), through, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -325,15 +325,15 @@ func TestALiveReadAsks(t *testing.T) {
 func TestAnOlderAnswerCountsWhileAWatchLooksOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*recently)
-		mark  func(context.Context) context.Context
+		read  asking
 		asks  bool
 	}{
-		"nothing has changed":       {func(*recently) {}, Watched, false},
-		"it is for a look":          {func(*recently) {}, func(ctx context.Context) context.Context { return ctx }, true},
-		"it must be live":           {func(*recently) {}, func(ctx context.Context) context.Context { return Live(Watched(ctx)) }, true},
-		"it has changed":            {func(r *recently) { r.Changed(podKey("web-0"), Change{Version: "2000"}) }, Watched, true},
-		"no watch looks on":         {func(r *recently) { r.covered = false }, Watched, true},
-		"it was read some time ago": {func(r *recently) { r.now = r.now.Add(watchedFor) }, Watched, true},
+		"nothing has changed":       {func(*recently) {}, by(Clusters.Watched), false},
+		"it is for a look":          {func(*recently) {}, plain, true},
+		"it must be live":           {func(*recently) {}, live(Clusters.Watched), true},
+		"it has changed":            {func(r *recently) { r.Changed(podKey("web-0"), Change{Version: "2000"}) }, by(Clusters.Watched), true},
+		"no watch looks on":         {func(r *recently) { r.covered = false }, by(Clusters.Watched), true},
+		"it was read some time ago": {func(r *recently) { r.now = r.now.Add(watchedFor) }, by(Clusters.Watched), true},
 		"a slow read is from before a change": {func(r *recently) {
 			r.Forget()
 			r.before = func() {
@@ -342,7 +342,7 @@ func TestAnOlderAnswerCountsWhileAWatchLooksOn(t *testing.T) {
 				r.get0(t)
 			}
 			r.get(t, "web-0")
-		}, Watched, true},
+		}, by(Clusters.Watched), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recent(t, onePod("web-0"))
@@ -351,7 +351,7 @@ func TestAnOlderAnswerCountsWhileAWatchLooksOn(t *testing.T) {
 			c.spoil(r)
 			r.get0(t) // removes what is too old now
 			r.requests = nil
-			if err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+			if err := c.read(t.Context(), r.on, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
 				t.Fatal(err)
 			}
 			if asks := len(r.requests) > 0; asks != c.asks {
@@ -365,15 +365,15 @@ func TestAnOlderAnswerCountsWhileAWatchLooksOn(t *testing.T) {
 func TestAChangeOfTheStatusOutdatesNoSpec(t *testing.T) {
 	for name, c := range map[string]struct {
 		change Change
-		mark   func(context.Context) context.Context
+		read   asking
 		asks   bool
 	}{
-		"the status has changed":      {Change{Version: "2000", UID: "u", Generation: 3}, Spec, false},
-		"all of it is needed":         {Change{Version: "2000", UID: "u", Generation: 3}, func(ctx context.Context) context.Context { return ctx }, true},
-		"the spec has changed":        {Change{Version: "2000", UID: "u", Generation: 4}, Spec, true},
-		"it was recreated":            {Change{Version: "2000", UID: "v", Generation: 3}, Spec, true},
-		"it is gone":                  {Change{Gone: true, UID: "u", Generation: 3}, Spec, true},
-		"the watch has no generation": {Change{Version: "2000", UID: "u"}, Spec, true},
+		"the status has changed":      {Change{Version: "2000", UID: "u", Generation: 3}, by(Clusters.SpecOnly), false},
+		"all of it is needed":         {Change{Version: "2000", UID: "u", Generation: 3}, plain, true},
+		"the spec has changed":        {Change{Version: "2000", UID: "u", Generation: 4}, by(Clusters.SpecOnly), true},
+		"it was recreated":            {Change{Version: "2000", UID: "v", Generation: 3}, by(Clusters.SpecOnly), true},
+		"it is gone":                  {Change{Gone: true, UID: "u", Generation: 3}, by(Clusters.SpecOnly), true},
+		"the watch has no generation": {Change{Version: "2000", UID: "u"}, by(Clusters.SpecOnly), true},
 	} {
 		pod := onePod("web-0")
 		pod.UID, pod.Generation = "u", 3
@@ -382,7 +382,7 @@ func TestAChangeOfTheStatusOutdatesNoSpec(t *testing.T) {
 		r.Changed(podKey("web-0"), c.change)
 		r.Changed(podKey("web-0"), c.change)
 		r.requests = nil
-		if err := r.on.Get(c.mark(t.Context()), client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
+		if err := c.read(t.Context(), r.on, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{}); err != nil {
 			t.Fatal(err)
 		}
 		if asks := len(r.requests) > 0; asks != c.asks {
@@ -594,13 +594,13 @@ func TestTheAnswerToACreationIsKeptWhole(t *testing.T) {
 // Readers of one object at the same time send one request. One that needs a live answer sends its own.
 func TestReadersAtTheSameTimeShareARequest(t *testing.T) {
 	for name, c := range map[string]struct {
-		ctx     func(context.Context) context.Context
+		read    asking
 		changed bool
 		want    int
 	}{
-		"they share it":                            {func(ctx context.Context) context.Context { return ctx }, false, 1},
-		"a live read does not":                     {Live, false, 2},
-		"an answer that is outdated is not shared": {func(ctx context.Context) context.Context { return ctx }, true, 2},
+		"they share it":                            {plain, false, 1},
+		"a live read does not":                     {live(same), false, 2},
+		"an answer that is outdated is not shared": {plain, true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -615,15 +615,15 @@ func TestReadersAtTheSameTimeShareARequest(t *testing.T) {
 					return err
 				}})
 				on := r.Clients(&plans.Plan{}, Clusters{plans.Source: cluster})[plans.Source]
-				read := func(ctx context.Context) {
-					over <- on.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{})
+				read := func(as asking) {
+					over <- as(t.Context(), on, client.ObjectKey{Namespace: "shop", Name: "web-0"}, &corev1.Pod{})
 				}
-				go read(t.Context())
+				go read(plain)
 				<-reading
 				if c.changed {
 					r.Changed(podKey("web-0"), Change{Version: "2000"})
 				}
-				go read(c.ctx(t.Context()))
+				go read(c.read)
 				if c.want > 1 && !c.changed {
 					<-reading
 				}
@@ -795,7 +795,7 @@ func TestOfAListNoOldAnswerIsKept(t *testing.T) {
 	r.now = r.now.Add(2 * FreshFor)
 	r.Changed(podKey("web-0"), Change{Version: "1"}) // the cluster may have been restored from a backup
 	r.requests = nil
-	if err := r.on.List(Watched(t.Context()), &corev1.PodList{}, client.InNamespace("shop"), named("web")); err != nil {
+	if err := (Clusters{plans.Source: r.on}).Watched()[plans.Source].List(t.Context(), &corev1.PodList{}, client.InNamespace("shop"), named("web")); err != nil {
 		t.Fatal(err)
 	}
 	r.asked(t, "get web-0")

@@ -33,25 +33,6 @@ func NewRehearsal() *Rehearsal {
 	return &Rehearsal{kept: map[ObjectKey]client.Object{}, patches: map[ObjectKey]*writes.Patch{}}
 }
 
-// Client returns a client that sends every write as a dry run (`dryRun=All`), so that nothing is stored. A later read of
-// the object has what the API server has answered, as if a controller had seen it at once: the write that follows it can
-// be tried too. Nothing is ever deleted, not even as a dry run.
-func (r *Rehearsal) Client(side plans.Side, c client.Client) client.Client {
-	return rehearsalClient{c, r, side}
-}
-
-// Clients returns such clients for both sides. Within one cluster the sides share what is answered.
-func (r *Rehearsal) Clients(p *plans.Plan, on Clusters) Clusters {
-	out := Clusters{}
-	for side, c := range on {
-		out[side] = r.Client(side, c)
-		if p.OneCluster() {
-			out[side] = r.Client(plans.Destination, c)
-		}
-	}
-	return out
-}
-
 type rehearsalClient struct {
 	client.Client
 	rehearsal *Rehearsal

@@ -57,7 +57,7 @@ func TestARehearsalRemembersEveryPatchOfAnObject(t *testing.T) {
 		over   func(client.Client) client.Client
 	}{
 		"set":   {set, func(c client.Client) client.Client { return c }},
-		"slice": {v1alpha1.FromNative(set), sliced},
+		"slice": {v1alpha1.FromNative(set), func(c client.Client) client.Client { return sliceClient{c} }},
 	} {
 		under := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(c.stored).WithInterceptorFuncs(interceptor.Funcs{Patch: answerDryRun}).Build()
 		server := c.over(under)

@@ -131,8 +131,8 @@ func (r *Recent) lose(l *roster) {
 	l.changed, l.lost = nil, true
 }
 
-// List implements client.Reader.
-func (c recentClient) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+// recentList reads a list that this look has not read.
+func (c keepingClient) recentList(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	for _, o := range opts {
 		only, ok := o.(Only)
 		if !ok {
@@ -148,7 +148,7 @@ func (c recentClient) List(ctx context.Context, into client.ObjectList, opts ...
 }
 
 // kept brings a roster up to date and returns what it has.
-func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
+func (c keepingClient) kept(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
 	l.reading.Lock()
 	defer l.reading.Unlock()
 	changed, whole := c.recent.take(l, only)
@@ -172,15 +172,20 @@ func (c recentClient) kept(ctx context.Context, t ObjectKey, l *roster, only Onl
 }
 
 // all reads the whole list.
-func (c recentClient) all(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
-	l.known, l.version = map[ObjectKey]client.Object{}, ""
+func (c keepingClient) all(ctx context.Context, t ObjectKey, l *roster, only Only, into client.ObjectList) error {
+	l.known = map[ObjectKey]client.Object{}
+	var first client.ObjectList
 	page := func() client.ObjectList {
 		list, _ := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.ObjectList)
+		if first == nil {
+			first = list
+		}
 		return list
 	}
-	if err := Each(ctx, versioned{c.Client, &l.version}, page, func(o client.Object) { l.put(t.Cluster, t.Kind, only, o) }, client.InNamespace(t.Namespace)); err != nil {
+	if err := Each(ctx, c.Client, page, func(o client.Object) { l.put(t.Cluster, t.Kind, only, o) }, client.InNamespace(t.Namespace)); err != nil {
 		return err
 	}
+	l.version = first.GetResourceVersion()
 	if l.partial = ""; only.Needs != nil && len(l.known) > maxForLater {
 		l.partial = only.For
 		maps.DeleteFunc(l.known, func(_ ObjectKey, o client.Object) bool { return !only.Needs(o) })
@@ -213,26 +218,11 @@ func (r *Recent) defers(l *roster, changed map[ObjectKey]Change) {
 	}
 }
 
-// versioned keeps the version of the first page of a list.
-type versioned struct {
-	client.Client
-
-	version *string
-}
-
-// List implements client.Reader.
-func (v versioned) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	err := v.Client.List(ctx, list, opts...)
-	if *v.version == "" {
-		*v.version = list.GetResourceVersion()
-	}
-	return err
-}
-
 // news reads the objects that have changed. It also reads those that a watch reports as gone: one of the same name may
 // be there, and may have been read before the watch came that far.
-func (c recentClient) news(ctx context.Context, l *roster, only Only, changed map[ObjectKey]Change, into client.ObjectList) error {
-	unread := map[ObjectKey]Change{}
+func (c keepingClient) news(ctx context.Context, l *roster, only Only, changed map[ObjectKey]Change, into client.ObjectList) error {
+	looks, unread := c, map[ObjectKey]Change{}
+	looks.terms.watched = false // they use the list too
 	defer func() { c.recent.defers(l, unread) }()
 	for _, t := range inOrder(changed) {
 		change, was := changed[t], l.known[t]
@@ -249,8 +239,7 @@ func (c recentClient) news(ctx context.Context, l *roster, only Only, changed ma
 		if err != nil {
 			return err
 		}
-		unwatched := context.WithValue(ctx, watchedKey{}, nil) // looks use the list too
-		switch err := c.Get(unwatched, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
+		switch err := looks.recently(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, o); {
 		case apierrors.IsNotFound(err):
 			delete(l.known, t)
 		case err != nil:

@@ -18,25 +18,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
-// InTheWordsOf returns the clients of a plan. On a side whose set is a StatefulSetSlice, reads and
-// writes of StatefulSets become reads and writes of StatefulSetSlices. The rest of the program knows one
-// kind of set.
-func (c Clusters) InTheWordsOf(refs map[plans.Side]plans.Ref) Clusters {
-	out := Clusters{}
-	for side, on := range c {
-		out[side] = InWordsOf(on, refs[side])
-	}
-	return out
-}
-
-// InWordsOf returns a client that presents sets of this set's kind as StatefulSets.
-func InWordsOf(on client.Client, set plans.Ref) client.Client {
-	if set.IsSlice() {
-		return sliced(on)
-	}
-	return on
-}
-
 // ReadSet reads a set with a client from InWordsOf; nil means that there is none.
 func ReadSet(ctx context.Context, on client.Client, set plans.Ref) (*appsv1.StatefulSet, error) {
 	var s appsv1.StatefulSet
@@ -63,14 +44,6 @@ func ResourceOf(set plans.Ref) schema.GroupVersionResource {
 		return v1alpha1.GroupVersion().WithResource("statefulsetslices")
 	}
 	return appsv1.SchemeGroupVersion.WithResource("statefulsets")
-}
-
-func sliced(on client.Client) client.Client {
-	if c, ok := on.(Connection); ok { // a Connection has more methods than a client
-		c.Client = sliceClient{c.Client}
-		return c
-	}
-	return sliceClient{on}
 }
 
 // sliceClient is a client that presents StatefulSetSlices as StatefulSets.

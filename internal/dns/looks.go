@@ -169,7 +169,7 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 	}
 }
 
-func remove(c client.Client, namespace, kind string, o client.Object, side plans.Side) plans.Observation {
+func remove[O writes.Own](c client.Client, namespace, kind string, o O, side plans.Side) plans.Observation {
 	return plans.Write(fmt.Sprintf("%s: delete %s %s/%s, which bridged the names", side, kind, namespace, o.GetName()), plans.Undo{},
 		func(ctx context.Context) error { return writes.Delete(ctx, c, o) })
 }

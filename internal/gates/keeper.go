@@ -14,6 +14,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/expressions"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -168,16 +169,17 @@ func (k *Keeper) idle(ctx context.Context, m plans.StepContext, o int32) (bool, 
 		return !m.InFlight(), nil
 	}
 	pod, err := k.pod(ctx, m.From, o)
-	if err != nil || !available(pod) {
+	if err != nil || !available(pod.Object()) {
 		return true, err
 	}
-	set, err := clusters.Pair{Plan: k.plan, On: k.on}.Set(clusters.Live(ctx), m.From)
+	seen, err := clusters.Pair{Plan: k.plan, On: k.on}.Live().Set(ctx, m.From)
+	set := seen.Object()
 	return set == nil || !plans.SliceOf(set).Has(o), err
 }
 
 // pod reads a pod live: a question is not conditional on the pod as it was read.
-func (k *Keeper) pod(ctx context.Context, side plans.Side, o int32) (*corev1.Pod, error) {
-	return clusters.Pair{Plan: k.plan, On: k.on}.Pod(clusters.Live(ctx), side, o)
+func (k *Keeper) pod(ctx context.Context, side plans.Side, o int32) (reads.Seen[*corev1.Pod], error) {
+	return clusters.Pair{Plan: k.plan, On: k.on}.Live().Pod(ctx, side, o)
 }
 
 func available(pod *corev1.Pod) bool {
@@ -335,10 +337,11 @@ func (k *Keeper) held(t turn, saw, tried string) plans.Observation {
 
 // question determines the pod to ask and the question. missing is the reason why there is no such pod.
 func (k *Keeper) question(ctx context.Context, t turn) (q Question, where, missing string, err error) {
-	pod, side, missing, err := k.whom(ctx, t)
+	whom, side, missing, err := k.whom(ctx, t)
 	if err != nil || missing != "" {
 		return q, "", missing, err
 	}
+	pod := whom.Object()
 	vars := k.plan.GateVars(t.step, t.ordinal)
 	q = Question{Side: side, Namespace: pod.Namespace, Pod: pod.Name}
 	where = fmt.Sprintf(" in pod %s of %s", pod.Name, k.plan.On(side))
@@ -374,12 +377,11 @@ func container(pod *corev1.Pod, asked string) string {
 }
 
 // whom finds the pod to ask, and its side.
-func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, string, error) {
-	side := t.step.GateSide()
+func (k *Keeper) whom(ctx context.Context, t turn) (pod reads.Seen[*corev1.Pod], side plans.Side, missing string, err error) {
+	side = t.step.GateSide()
 	if t.Pod == nil {
-		pod, err := k.pod(ctx, side, t.ordinal)
-		if pod == nil && err == nil {
-			return nil, side, fmt.Sprintf("pod %s of %s does not exist", k.plan.Pod(side, t.ordinal), k.plan.On(side)), nil
+		if pod, err = k.pod(ctx, side, t.ordinal); pod.Object() == nil && err == nil {
+			return pod, side, fmt.Sprintf("pod %s of %s does not exist", k.plan.Pod(side, t.ordinal), k.plan.On(side)), nil
 		}
 		return pod, side, "", err
 	}
@@ -392,14 +394,10 @@ func (k *Keeper) whom(ctx context.Context, t turn) (*corev1.Pod, plans.Side, str
 			continue
 		}
 		for _, on := range []plans.Side{side, side.Other()} {
-			pod, err := k.pod(ctx, on, o)
-			if err != nil {
-				return nil, on, "", err
-			}
-			if available(pod) {
-				return pod, on, "", nil
+			if pod, err = k.pod(ctx, on, o); err != nil || available(pod.Object()) {
+				return pod, on, "", err
 			}
 		}
 	}
-	return nil, side, "no pod to send the gate's question to is available on either side", nil
+	return pod, side, "no pod to send the gate's question to is available on either side", nil
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
@@ -235,7 +234,7 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 // DestinationFree refuses pods and claims that are in the way of the ordinals that come. Before the first write it also refuses a
 // destination set that has ordinals.
 func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	ctx = clusters.Unmade(ctx) // the set's controller will create them
+	i.Pair = i.MayBeMissing() // the set's controller will create them
 	var out []check.Finding
 	if s := i.Now.Existing; s != nil && !i.Midway && plans.SliceOf(s).Replicas != 0 {
 		out = append(out, check.Finding{

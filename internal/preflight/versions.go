@@ -24,7 +24,7 @@ import (
 func (w survey) versions(ctx context.Context) (map[plans.Side]string, error) {
 	out := map[plans.Side]string{}
 	for _, side := range plans.Sides() {
-		c, ok := w.On[side].(discovery.ServerVersionInterfaceWithContext)
+		c, ok := clusters.Ground(w.On[side]).(discovery.ServerVersionInterfaceWithContext)
 		if !ok {
 			continue
 		}

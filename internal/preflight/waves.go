@@ -97,8 +97,7 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	if j.Leg.Direction == plans.Finalize {
 		return found, nil
 	}
-	ctx = clusters.Watched(ctx)
-	i := check.Inspect(w.Plan, w.On)
+	i := check.Inspect(w.Plan, w.On.Watched())
 	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, w.Orchestrated
 	i.Ignored = slices.Concat(w.Plan.Ignored, j.Assurances.Ignored)
 	if j.Leg.Direction == plans.Abort {

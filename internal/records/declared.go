@@ -179,7 +179,7 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	case have.Wrong != nil:
 		return fmt.Errorf("StatefulSetMigration %s/%s: %w", namespace, p.Name, have.Wrong)
 	case have.Spec.ApprovedHash != "" && have.Spec.ApprovedHash != p.Hash && have.Over():
-		if err := writes.Delete(ctx, home, have.Object); client.IgnoreNotFound(err) != nil {
+		if err := writes.DeleteOwn(ctx, home, have.Object); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		return declare(ctx, home, namespace, p, change)

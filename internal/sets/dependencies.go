@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
@@ -83,11 +81,11 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 			if err != nil {
 				return plans.Observation{}, err
 			}
-			from, err := w.Dependency(clusters.Live(ctx), plans.Source, d)
+			original, err := w.Live().Dependency(ctx, plans.Source, d)
 			if err != nil {
 				return plans.Observation{}, err
 			}
-			switch by := used[bare(d)]; {
+			switch from, by := original.Object(), used[bare(d)]; {
 			case from == nil: // another writer has deleted the original
 				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
 			case by != "":
@@ -95,7 +93,10 @@ func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observati
 			case !copies.Same(w.Plan, from, have):
 				what = fmt.Sprintf("destination: keep %s, whose content is not that of the source (last written by %s), and take our mark off", d, author(have))
 			default:
-				return w.remove(plans.Destination, have, d.String(), "which the migration copied"), nil
+				return plans.Write(fmt.Sprintf("destination: delete %s, which the migration copied", d), plans.Undo{},
+					func(ctx context.Context) error {
+						return writes.DeleteCopy(ctx, w.On[plans.Destination], have, original)
+					}), nil
 			}
 		}
 		next, _ := have.DeepCopyObject().(client.Object)
@@ -115,12 +116,4 @@ func author(o client.Object) string {
 		return plans.Writer(o, "spec")
 	}
 	return plans.Writer(o, "imagePullSecrets")
-}
-
-// remove returns the write that deletes exactly the object that was observed.
-func (w Steps) remove(side plans.Side, o client.Object, name, why string) plans.Observation {
-	return plans.Write(fmt.Sprintf("%s: delete %s, %s", side, name, why), plans.Undo{},
-		func(ctx context.Context) error {
-			return writes.Delete(ctx, w.On[side], o, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		})
 }

@@ -279,7 +279,8 @@ func TestACopyWithoutItsOriginalStays(t *testing.T) {
 	if err := got.Write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, s.plan.Dependencies[0]); err != nil || left == nil || left.GetAnnotations()[plans.StampAnnotation] != "" {
+	seen, err := w.Live().Dependency(t.Context(), plans.Destination, s.plan.Dependencies[0])
+	if left := seen.Object(); err != nil || left == nil || left.GetAnnotations()[plans.StampAnnotation] != "" {
 		t.Errorf("%v is left (%v), expected the Secret without the mark", left, err)
 	}
 }
@@ -334,7 +335,8 @@ func TestACopyThatWasChangedStays(t *testing.T) {
 		if err := got.Write(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		left, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, s.plan.Dependencies[0])
+		seen, err := w.Live().Dependency(t.Context(), plans.Destination, s.plan.Dependencies[0])
+		left := seen.Object()
 		if err != nil || (left != nil) != c.stays || left != nil && left.GetAnnotations()[plans.StampAnnotation] != "" {
 			t.Errorf("%s: %v is left (%v)", name, left, err)
 		}
@@ -395,7 +397,8 @@ func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
 			if err := got.Write(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			have, err := w.Dependency(clusters.Live(t.Context()), plans.Destination, plans.Dependency{Kind: c.kind, Name: c.name})
+			seen, err := w.Live().Dependency(t.Context(), plans.Destination, plans.Dependency{Kind: c.kind, Name: c.name})
+			have := seen.Object()
 			if err != nil || (have == nil) != (c.want == gone) || have != nil && (s.moment.Stamp.Mine(have) || have.GetAnnotations()["mine"] != "yes") {
 				t.Errorf("%+v, %v", have, err)
 			}

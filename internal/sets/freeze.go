@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -207,7 +208,8 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
 		return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s, expected none; written by %s", w.Plan.On(side).Set(), slice, plans.Writer(set, "spec", "replicas"))), nil
 	}
-	if s, err := w.ownFeet(ctx, m); err != nil || s.Standing != plans.After {
+	kept, s, err := w.ownFeet(ctx, m)
+	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
 	pods, err := w.Pods(ctx, side, set)
@@ -220,29 +222,29 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 	if claim, err := w.ownedClaim(ctx, side, set); err != nil || claim != "" {
 		return plans.Stop(reasons.ClaimOwned, fmt.Sprintf("claim %s is owned by %s and would be deleted with it; take the owner reference off the claim, or delete the claim", claim, w.Plan.On(side).Set())), err
 	}
-	s := w.remove(side, set, w.Plan.On(side).SetKind()+" "+set.Name, "which has no ordinals left")
+	s = plans.Write(fmt.Sprintf("%s: delete %s %s, which has no ordinals left", side, w.Plan.On(side).SetKind(), set.Name), plans.Undo{},
+		func(ctx context.Context) error { return writes.DeleteSet(ctx, w.On[side], set, kept) })
 	s.Undo.Saved.Retired = set.UID
 	return s, nil
 }
 
 // ownFeet checks that the side that keeps the ordinals has all of them in its range, and, after a move, that
 // they are available. What follows cannot be undone, so this is checked once more.
-func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	kept, err := w.Set(ctx, m.To())
-	if err != nil {
-		return plans.Observation{}, err
+func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (kept reads.Seen[*appsv1.StatefulSet], s plans.Observation, err error) {
+	if kept, err = w.Live().Set(ctx, m.To()); err != nil {
+		return kept, s, err
 	}
-	if why := w.misplaced(m.To(), kept, w.Plan.Ordinals()); why != "" {
-		return plans.Stop(reasons.OrdinalsChanged, why+"; nothing of the other side is deleted before that"), nil
+	if why := w.misplaced(m.To(), kept.Object(), w.Plan.Ordinals()); why != "" {
+		return kept, plans.Stop(reasons.OrdinalsChanged, why+"; nothing of the other side is deleted before that"), nil
 	}
 	if m.To() == plans.Source {
-		return plans.Done(), nil
+		return kept, plans.Done(), nil
 	}
-	why, err := Unavailable(ctx, w.Pair, m.To(), kept)
+	why, err := Unavailable(ctx, w.Pair, m.To(), kept.Object())
 	if err != nil || why == "" {
-		return plans.Done(), err
+		return kept, plans.Done(), err
 	}
-	return plans.Wait(reasons.OrdinalDown, why+"; nothing of the source is deleted before that"), nil
+	return kept, plans.Wait(reasons.OrdinalDown, why+"; nothing of the source is deleted before that"), nil
 }
 
 // misplaced describes how the range of a set differs from the one that the plan gives it, or returns "".

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
@@ -232,7 +231,7 @@ func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation
 // unlessBack returns s, or stops where the side that has released the wave has it in its range again: two pods have
 // one name then, and one disk (S1). The second one may keep the first from ever becoming Ready.
 func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Observation) (plans.Observation, error) {
-	other, err := w.Set(clusters.Spec(ctx), m.From)
+	other, err := w.SpecOnly().Set(ctx, m.From)
 	if err != nil {
 		return plans.Observation{}, err
 	}
@@ -266,7 +265,7 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 		return plans.Done(), nil
 	}
 	for o := range m.Ordinals.All() {
-		pod, err := w.Pod(clusters.Unmade(ctx), m.To(), o) // what no watch has reported yet is waited for
+		pod, err := w.MayBeMissing().Pod(ctx, m.To(), o) // what no watch has reported yet is waited for
 		if err != nil || pod == nil || pod.DeletionTimestamp != nil {
 			return plans.Done(), err
 		}
@@ -305,7 +304,7 @@ func (w Steps) missing(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 
 // otherHas returns the reason why an ordinal is still, or again, on the side that it has left, or "".
 func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
-	other, err := w.Set(clusters.Spec(ctx), m.From)
+	other, err := w.SpecOnly().Set(ctx, m.From)
 	if err != nil {
 		return "", err
 	}
@@ -377,7 +376,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 		if err != nil || lets {
 			return s, err
 		}
-		set, err := w.Set(clusters.Spec(ctx), m.From)
+		set, err := w.SpecOnly().Set(ctx, m.From)
 		if err != nil {
 			return plans.Observation{}, err
 		}
@@ -392,7 +391,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
-		pod, err := w.Pod(clusters.Unmade(ctx), m.To(), o)
+		pod, err := w.MayBeMissing().Pod(ctx, m.To(), o)
 		if err != nil {
 			return plans.Observation{}, err
 		}

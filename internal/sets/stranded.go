@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -57,7 +57,7 @@ func (d stranded) look(id reasons.ID, side func(plans.StepContext) plans.Side, l
 		if err != nil || s.Standing != plans.During || s.ID != id || s.Idle {
 			return s, err
 		}
-		return d.tend(clusters.Live(ctx), m, side(m), s)
+		return d.tend(ctx, m, side(m), s)
 	}
 }
 
@@ -67,7 +67,8 @@ func (d stranded) tend(ctx context.Context, m plans.StepContext, side plans.Side
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	set, err := d.Set(ctx, side)
+	seen, err := d.Live().Set(ctx, side) // AFTER the pods
+	set := seen.Object()
 	if err != nil || set == nil || !m.Stamp.Mine(set) || set.Status.ObservedGeneration < set.Generation {
 		return waits, err
 	}
@@ -90,18 +91,18 @@ func (d stranded) tend(ctx context.Context, m plans.StepContext, side plans.Side
 		return waits, nil
 	}
 	return plans.Write(fmt.Sprintf("%s: delete pod %s, which is outside the range of its set: the set's controller waits, as pod %s", side, pod.Name, why), waits.Undo,
-		func(ctx context.Context) error { return d.remove(ctx, side, pod) }), nil
+		func(ctx context.Context) error { return d.remove(ctx, side, pod, seen) }), nil
 }
 
 // wave returns the pods of the wave that exist on a side, by their ordinals.
 func (d stranded) wave(ctx context.Context, m plans.StepContext, side plans.Side) (map[int32]*corev1.Pod, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
-		pod, err := d.Pod(ctx, side, o)
+		seen, err := d.Live().Pod(ctx, side, o)
 		if err != nil {
 			return nil, err
 		}
-		if pod != nil {
+		if pod := seen.Object(); pod != nil {
 			pods[o] = pod
 		}
 	}
@@ -109,8 +110,8 @@ func (d stranded) wave(ctx context.Context, m plans.StepContext, side plans.Side
 }
 
 // remove deletes exactly the pod that was seen, with its own grace period.
-func (d stranded) remove(ctx context.Context, side plans.Side, pod *corev1.Pod) error {
-	err := writes.Delete(ctx, d.On[side], pod)
+func (d stranded) remove(ctx context.Context, side plans.Side, pod *corev1.Pod, of reads.Seen[*appsv1.StatefulSet]) error {
+	err := writes.DeletePod(ctx, d.On[side], pod, of)
 	if apierrors.IsForbidden(err) {
 		d.denied[pod.UID] = denial{d.now(), err.Error()}
 		return nil // the next look tells what to do
@@ -170,11 +171,11 @@ func (d stranded) oneTooMany(ctx context.Context, m plans.StepContext, side plan
 		return "", err
 	}
 	down := int32(len(here.down)) //nolint:gosec // pods of one set
-	other, err := d.Set(ctx, side.Other())
+	there, err := d.Live().Set(ctx, side.Other())
 	if err != nil {
 		return "", err
 	}
-	if other != nil {
+	if other := there.Object(); other != nil {
 		there, err := count(ctx, d.Pair, side.Other(), other, m.Ordinals)
 		if err != nil {
 			return "", err

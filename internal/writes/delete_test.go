@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,15 +14,15 @@ import (
 
 // A recreated object has another UID, and an object that was changed since another version.
 func TestADeletionIsOfTheObjectThatWasSeen(t *testing.T) {
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "5"}}
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "5"}}
 	var sent client.DeleteOptions
-	on := fake.NewClientBuilder().WithObjects(set).WithInterceptorFuncs(interceptor.Funcs{
+	on := fake.NewClientBuilder().WithObjects(kept).WithInterceptorFuncs(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			sent.ApplyOptions(opts)
 			return c.Delete(ctx, o, opts...)
 		},
 	}).Build()
-	if err := Delete(t.Context(), on, set); err != nil {
+	if err := Delete(t.Context(), on, kept); err != nil {
 		t.Fatal(err)
 	}
 	p := sent.Preconditions

@@ -26,13 +26,13 @@ type shownPlans struct {
 }
 
 func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
-	entries, err := records.Entries(ctx, s.seen, s.namespace, s.now)
+	entries, err := records.Entries(ctx, s.seen.Client, s.namespace, s.now)
 	if err != nil {
 		return nil, err
 	}
 	declared := map[client.ObjectKey]*records.Declared{}
 	if s.seen.Declared {
-		all, err := records.ListDeclared(ctx, s.seen, client.InNamespace(s.namespace))
+		all, err := records.ListDeclared(ctx, s.seen.Client, client.InNamespace(s.namespace))
 		if err != nil {
 			return nil, fmt.Errorf("listing StatefulSetMigrations: %w", err)
 		}

@@ -21,7 +21,7 @@ import (
 
 // Cached reads the records of plans from watches.
 type Cached struct {
-	client.Client
+	Client client.Client
 	// Declared reports that StatefulSetMigrations can be read too.
 	Declared bool
 }

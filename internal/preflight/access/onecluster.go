@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -70,7 +69,7 @@ func compared(a, b string) (order int, alike bool) {
 func revision(ctx context.Context, i check.Inspection, side plans.Side) (string, error) {
 	var pods corev1.PodList
 	namespace := i.Plan.On(side).Namespace
-	if err := i.On[side].List(clusters.Live(ctx), &pods, client.InNamespace(namespace), client.Limit(1)); err != nil {
+	if err := i.On.Live(side).List(ctx, &pods, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return "", fmt.Errorf("listing a pod of namespace %s: %w", namespace, err)
 	}
 	return pods.ResourceVersion, nil

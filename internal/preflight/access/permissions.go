@@ -281,7 +281,7 @@ func permitted(rules []authorizationv1.ResourceRule, r part.Right, verb string) 
 func Connection(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
-		if c, ok := i.On[side].(clusters.Connection); ok && c.Doubt != "" {
+		if c, ok := clusters.Ground(i.On[side]).(clusters.Connection); ok && c.Doubt != "" {
 			out = append(out, check.Finding{
 				Level: check.Warn, Object: "API server of the " + string(side) + " (" + i.Plan.On(side).Context + ")", Saw: c.Doubt, Want: "TLS and a certificate that is verified",
 				Remedy: "put the cluster's certificate authority into the kubeconfig: credentials and Secrets would go to any server that answers",

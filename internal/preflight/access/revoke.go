@@ -85,7 +85,7 @@ func revoked(ctx context.Context, on client.Client, o client.Object) (string, er
 	case o.GetLabels()[plans.PlanLabel] != label:
 		return "", fmt.Errorf("%s was left alone: it does not have the label %s=%s", what, plans.PlanLabel, label)
 	}
-	if err := writes.Delete(ctx, on, o); client.IgnoreNotFound(err) != nil {
+	if err := writes.DeleteOwn(ctx, on, o); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("deleting %s: %w", what, err)
 	}
 	return what, nil

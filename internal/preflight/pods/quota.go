@@ -154,7 +154,7 @@ func prepared(ctx context.Context, i check.Inspection, c *corev1.PersistentVolum
 	if !i.Midway {
 		return false, nil
 	}
-	have, err := i.Claim(clusters.Unmade(ctx), i.To(), c.Name)
+	have, err := i.MayBeMissing().Claim(ctx, i.To(), c.Name)
 	return have != nil && i.Ours(have), err
 }
 

@@ -133,10 +133,10 @@ func onShelf(ctx context.Context, i check.Inspection, side plans.Side, wanted []
 	if !i.Midway {
 		return clusters.Each(ctx, i.On[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, take)
 	}
-	ctx = clusters.Unmade(ctx) // what the destination does not have is created, and Shrink reads what it has
+	on := i.On.MayBeMissing()[side] // what the destination does not have is created, and Shrink reads what it has
 	for _, v := range wanted {
 		var pv corev1.PersistentVolume
-		err := i.On[side].Get(ctx, client.ObjectKey{Name: v.Name}, &pv)
+		err := on.Get(ctx, client.ObjectKey{Name: v.Name}, &pv)
 		if err == nil {
 			take(&pv)
 		} else if !apierrors.IsNotFound(err) {
