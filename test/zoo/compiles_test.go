@@ -18,18 +18,7 @@ import (
 
 // A variant that does not compile would be found on the day on which it is played.
 func TestEveryVariantCompiles(t *testing.T) {
-	all, err := variants()
-	if err != nil {
-		t.Fatal(err)
-	}
-	byFolder := map[string][]variant{}
-	for _, v := range all {
-		if filepath.Ext(v.File) != ".go" { // a text that a package embeds
-			continue
-		}
-		folder := filepath.Dir(v.File)
-		byFolder[folder] = append(byFolder[folder], v)
-	}
+	byFolder := inGo(t)
 	var folders []string
 	for folder := range byFolder {
 		folders = append(folders, "./"+folder)
@@ -39,7 +28,7 @@ func TestEveryVariantCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fset := token.NewFileSet()
+	product, fset := newProduct(root), token.NewFileSet()
 	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(packages[path].Export)
 	})
@@ -55,12 +44,12 @@ func TestEveryVariantCompiles(t *testing.T) {
 					files[name] = parsed(t, fset, filepath.Join(p.Dir, name), nil)
 				}
 			}
-			text, err := v.broken(root)
+			path, text, err := product.broken(v)
 			if err != nil {
 				t.Error(err)
 				continue
 			}
-			name := filepath.Base(v.File)
+			name := filepath.Base(path)
 			whole := []*ast.File{parsed(t, fset, v.ID+".go", text)}
 			for other, f := range files {
 				if other != name {
@@ -73,6 +62,22 @@ func TestEveryVariantCompiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// inGo returns the variants that change Go, by the folders of the packages. The others change a text that is embedded.
+func inGo(t *testing.T) map[string][]variant {
+	t.Helper()
+	all, err := variants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]variant{}
+	for _, v := range all {
+		if v.In != "" || filepath.Ext(v.File) == ".go" {
+			out[v.folder()] = append(out[v.folder()], v)
+		}
+	}
+	return out
 }
 
 func parsed(t *testing.T, fset *token.FileSet, name string, text any) *ast.File {

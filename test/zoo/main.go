@@ -79,7 +79,7 @@ func selected(o options) ([]variant, error) {
 	}
 	of := map[string]int{}
 	for _, v := range all {
-		of[filepath.Dir(v.File)]++
+		of[v.folder()]++
 	}
 	for folder, n := range of {
 		tally.Add(tally.Line{Part: "zoo", World: folder, Of: n})
@@ -182,7 +182,7 @@ func play(ctx context.Context, dir, user string, all []variant) ([]result, error
 				if why != "" {
 					word = "NOT CAUGHT"
 				}
-				tally.Add(tally.Line{Part: "zoo", World: filepath.Dir(all[k].File), Case: all[k].ID, Failed: why != "", Seconds: out[k].took.Seconds()})
+				tally.Add(tally.Line{Part: "zoo", World: all[k].folder(), Case: all[k].ID, Failed: why != "", Seconds: out[k].took.Seconds()})
 				fmt.Printf("%-10s %-16s %5.1f s  %s%s\n", word, all[k].ID, out[k].took.Seconds(), all[k].What, indented(why))
 			}
 		})
@@ -208,17 +208,17 @@ func judge(ctx context.Context, dir, cache string, v variant) string {
 	if err != nil {
 		return err.Error()
 	}
-	text, err := v.broken(root)
+	path, text, err := newProduct(root).broken(v)
 	if err != nil {
 		return err.Error()
 	}
 	file := filepath.Join(dir, v.ID+".go")
 	overlay := filepath.Join(dir, v.ID+".json")
-	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, v.File): file}})
+	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, path): file}})
 	if err != nil {
 		return err.Error()
 	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err.Error()
 	}
 	if err := os.WriteFile(overlay, raw, 0o600); err != nil {

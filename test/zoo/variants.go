@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -22,10 +21,17 @@ type variant struct {
 	What string `json:"what"`
 	// Rule is the invariant or the rule that is violated, if it has a name.
 	Rule string `json:"rule,omitempty"`
-	// File is the changed file. Old occurs in it exactly once, and is replaced by New.
-	File string `json:"file"`
-	Old  string `json:"old"`
-	New  string `json:"new"`
+	// In is where: the folder of a package and what is declared there, such as "plans/journal Journal.Apply".
+	In string `json:"in,omitempty"`
+	// Change is "this -> that" in it, and Drop is what is left out: statements, elements of a list, one side of an
+	// operator. What is looked for is a pattern (see there), and is there once, or Nth says which one is meant.
+	Change string `json:"change,omitempty"`
+	Drop   string `json:"drop,omitempty"`
+	Nth    int    `json:"nth,omitempty"`
+	// File is a changed file that is no Go. Old occurs in it exactly once, and is replaced by New.
+	File string `json:"file,omitempty"`
+	Old  string `json:"old,omitempty"`
+	New  string `json:"new,omitempty"`
 	// Tests are the tests that must fail, each as "folder Test", or as "folder Test/case" with a regular expression
 	// for one of its cases. Those in folders under test are slow.
 	Tests []string `json:"tests"`
@@ -41,16 +47,13 @@ func (v variant) slow() bool {
 	return true
 }
 
-// broken returns the file of the variant with its change.
-func (v variant) broken(root string) ([]byte, error) {
-	raw, err := os.ReadFile(filepath.Join(root, v.File))
-	if err != nil {
-		return nil, err
+// folder returns where the variant is.
+func (v variant) folder() string {
+	if v.In == "" {
+		return filepath.Dir(v.File)
 	}
-	if n := strings.Count(string(raw), v.Old); n != 1 {
-		return nil, fmt.Errorf("%s: its old text occurs %d times in %s, expected once", v.ID, n, v.File)
-	}
-	return []byte(strings.Replace(string(raw), v.Old, v.New, 1)), nil
+	folder, _, _ := strings.Cut(v.In, " ")
+	return folder
 }
 
 // variants reads all tables, in the order of their file names.
