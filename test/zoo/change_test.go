@@ -38,6 +38,7 @@ var steps = []step{{Shrink, 1, "the side scales down"}, {Grow, 2, "the other sca
 		"a variable with another name":   {"p room.judge | pv.Claim != \"\" -> pv.Claim == \"\" && pv.Lost", `kept.Claim != "" ||`, `(kept.Claim == "" && kept.Lost) ||`},
 		"a function with another name":   {"p room.judge | !isOurs(kept)", ",\n\t\t!mine(kept):", ":"},
 		"another layout":                 {"p room.judge | case kept == nil, !mine(kept): ... -> case kept == nil: ...", "kept == nil,\n\t\t!mine(kept): // not this plan's", "kept == nil:"},
+		"a method of another type":       {"p hall.judge | kept.Lost", ` || kept.Lost`, ``},
 		"a message":                      {"p room.judge | return stop(\"...\") -> return \"...\" | 2", `stop("it is bound")`, `"it is bound"`},
 		"a block":                        {"p room.judge | if kept.Phase == Bound && kept.Claim != \"\" || kept.Lost { ... } -> if false { ... }", `if kept.Phase == Bound && kept.Claim != "" || kept.Lost {`, `if false {`},
 		"a statement":                    {"p room.judge | tell(1, ...)", "tell(1, 2, 3)\n", "\n"},
@@ -74,9 +75,13 @@ func judge(kept *volume) bool {
 	}
 	return a(kept, nil) || b(kept, nil)
 }
+
+func (r room) see() bool  { return a(r) || true }
+func (d *door) see() bool { return a(d) || true }
 `
 	for name, v := range map[string]variant{
 		"a function that is gone":            {In: "p decide", Drop: "a(...)"},
+		"a method of one of two types":       {In: "p hall.see", Drop: "a(...)"},
 		"what is not there":                  {In: "p judge", Drop: "b(kept, old)"},
 		"what is there twice":                {In: "p judge", Change: "nil -> old"},
 		"a number too many":                  {In: "p judge", Change: "nil -> old", Nth: 4},

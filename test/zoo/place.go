@@ -47,28 +47,39 @@ func newProduct(root string) *product {
 }
 
 // places returns what has a name, such as "plans/journal Journal.Apply": the folder of a package, and a function, a
-// method, a variable, a constant or a type in it. A name may be declared once for each platform.
+// method, a variable, a constant or a type in it. A name may be declared once for each platform. What belongs to
+// another type now is found by its last part, if nothing else in the package ends in it.
 func (p *product) places(in string) ([]place, error) {
 	folder, name, _ := strings.Cut(in, " ")
 	files, err := p.files(folder)
 	if err != nil {
 		return nil, err
 	}
-	var out []place
+	all := map[string][]place{}
 	for _, f := range files {
 		for _, d := range f.tree.Decls {
 			for decl, called := range declared(d) {
-				if called == name {
-					out = append(out, place{f, decl})
-				}
+				all[called] = append(all[called], place{f, decl})
 			}
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("package %s declares no %q", folder, name)
+	if all[name] != nil {
+		return all[name], nil
 	}
-	return out, nil
+	var alike []string
+	for called := range all {
+		if last(called) == last(name) {
+			alike = append(alike, called)
+		}
+	}
+	if len(alike) != 1 {
+		return nil, fmt.Errorf("package %s declares no %q, and %d others that end so", folder, name, len(alike))
+	}
+	return all[alike[0]], nil
 }
+
+// last returns a name without the type that it belongs to.
+func last(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 
 // files returns the files of a package, without its tests. Each is read once.
 func (p *product) files(folder string) ([]source, error) {
