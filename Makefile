@@ -84,7 +84,7 @@ large: ## Move a set of thirty, three at a time, to another cluster and back (tw
 zoo: ## Break the product on purpose, one guard at a time, and fail if the tests do not find it (SHARE=12 for one guard of twelve, other ones every day)
 	go run ./test/zoo $(if $(SHARE),-share $(SHARE) -quick)
 
-reliability: ## Play everything that shows that the promises hold, in rounds, and write docs/reliability.md of it (days; FOR=2h for as much as fits, ONLY=zoo for one part)
+reliability: ## Play everything that shows that the promises hold, in rounds, and write docs/reliability.md and its tables of it (days; FOR=2h for as much as fits, ONLY=zoo for one part)
 	go run ./test/reliability $(if $(FOR),-for $(FOR)) $(if $(ONLY),-only $(ONLY))
 
 fuzz: ## Put random plans, journals, kubeconfigs, names and budgets before what reads those of strangers, 100,000 each (FUZZ=5000000x for more; a number and no time, since the go command may fail at the end of a time: go.dev/issue/75804)

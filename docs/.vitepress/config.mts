@@ -176,6 +176,7 @@ export default defineConfig({
           { text: "Architecture", link: "/development/architecture" },
           { text: "Where to change what", link: "/development/tour" },
           { text: "Tests", link: "/development/testing" },
+          { text: "Reliability: the tables", link: "/development/reliability-tables" },
           { text: "Test beds", link: "/development/testbed" },
           { text: "Documents", link: "/development/documents" },
           { text: "Roadmap", link: "/development/roadmap" },

@@ -16,11 +16,12 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 )
 
-// Where the results and the page are, below the root of the repository.
+// Where the results and the pages are, below the root of the repository.
 const (
 	stored = "test/reliability/results.json"
 	tables = "test/reliability/tables"
 	page   = "docs/reliability.md"
+	beside = "docs/development/reliability-tables.md"
 	matrix = "docs/images/reliability.svg"
 )
 
@@ -67,7 +68,7 @@ func reliability(ctx context.Context) error {
 	return play(ctx, o, all)
 }
 
-// play plays rounds of the parts until all was played or the time is over, and writes the page after each round.
+// play plays rounds of the parts until all was played or the time is over, and writes the pages after each round.
 func play(ctx context.Context, o options, all results) error {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -118,8 +119,10 @@ func publish(all results) error {
 	if err := all.write(stored); err != nil {
 		return err
 	}
+	users, long := write(all, known)
 	return errors.Join(
-		os.WriteFile(page, []byte(write(all, known)), 0o644),
+		os.WriteFile(page, []byte(users), 0o644),
+		os.WriteFile(beside, []byte(long), 0o644),
 		os.WriteFile(matrix, []byte(draw(all).String()), 0o644),
 	)
 }

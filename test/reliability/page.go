@@ -106,35 +106,50 @@ func (p *paper) table(columns ...string) {
 
 func (p *paper) row(cells ...string) { p.say("| %s |", strings.Join(cells, " | ")) }
 
-// write returns the page.
-func write(all results, k known) string {
+// write returns the page for users, and the one with all tables.
+func write(all results, k known) (users, tables string) {
 	p := &paper{}
-	p.say("# Reliability\n")
 	p.say("%s", strings.TrimSpace(intro))
+	p.promised(k)
 	p.what(all)
-	p.matrix(all)
-	p.explored(all)
-	p.bred(all)
-	p.promises(k)
-	p.happens(k)
-	p.bugs(k)
+	p.shown(all, k)
+	p.left(all)
 	p.say("%s", strings.TrimSpace(limits))
-	return p.String()
+	t := &paper{}
+	t.say("%s", strings.TrimSpace(tablesIntro))
+	t.matrix(all)
+	t.explored(all)
+	t.bred(all)
+	t.promises(k)
+	t.happens(k)
+	t.bugs(k)
+	return p.String(), strings.TrimRight(t.String(), "\n") + "\n"
 }
 
 const intro = `
-This page says what was done to find out whether the promises of this project hold, and how much of it. It is
-written by a program, from what the last runs have kept; what was not run is not claimed. Again, on any machine
-with Go:
+# Reliability
 
-    make reliability           # all of it: some days on two cores
-    make reliability FOR=2h    # as much as fits, the parts in turn
+What is promised, what was done to find out whether it holds, and what nobody has shown. The numbers are written
+by a program, from what the last runs have kept: what was not run is not claimed.
+[The tables](development/reliability-tables.md) have every case by itself.
+`
 
-The [invariants](invariants.md) S1 to S20 and L1 to L6 are what is checked. How each kind of test works is in
-[the tests](development/testing.md).
+const tablesIntro = `
+# Reliability: the tables
+
+What [the page about reliability](../reliability.md) sums up. It is written by a program, from what the last runs have
+kept; what was not run is not claimed. How each kind of test works is in [the tests](testing.md).
 `
 
 const limits = `
+- The simulation models the fields that a move depends on, and does not claim to be Kubernetes. The control
+  planes are real, their kubelets are simulated. Kubelets, disks and networks are real in the end-to-end tests on
+  kind alone ([what they measured](results/e2e.md), [with outages](results/outages.md)).
+- Orders of events are explored whole in small worlds. In larger ones they are drawn from seeds.
+- The engine that is explored has no memory: a new one makes every act, and knows what the journal says. Batches,
+  what is read ahead, drains, and budgets that a run opens while a wave waits are not in these states. The schedules
+  keep their engines, and a move is played to the same end without any of these.
+
 ## What is not promised
 
 - Failures of other origin may take more ordinals down than d: a node that fails takes its pods with it. Nothing
@@ -144,16 +159,63 @@ const limits = `
   kubelet ending its containers within their grace period, which is waited for.
 - Storage that lets two nodes write to one disk has to fence one of them itself.
 - Quorum is the application's: this program waits for readiness, availability and the gates of the plan.
-- The simulation models the fields that a move depends on, and does not claim to be Kubernetes. The control
-  planes are real, their kubelets are simulated. Kubelets, disks and networks are real in the end-to-end tests on
-  kind alone ([what they measured](results/e2e.md), [with outages](results/outages.md)).
-- Orders of events are explored whole in small worlds. In larger ones they are drawn from seeds.
 - A volume that another writer deletes by force, or a disk that is destroyed beside Kubernetes, is lost.
+
+## See for yourself
+
+On any machine with Go:
+
+    make reliability           # all of it: some days on two cores
+    make reliability FOR=2h    # as much as fits, the parts in turn
+
+Both write these pages anew, from what was played and what was kept before. In your own clusters, a plan shows every
+write before it is made, a dry run asks every check without a write, and verify compares both clusters with the
+journal at any moment ([commands](commands.md)).
 `
+
+// promised lists the sentences of the README, and the names of the invariants.
+func (p *paper) promised(k known) {
+	p.say("\n## What is promised\n")
+	var safety []string
+	for _, x := range k.Promises {
+		if x.ID == "" {
+			p.say("- %s", x.Promise)
+		} else if x.ID[0] == 'S' {
+			safety = append(safety, x.ID+" "+x.Promise)
+		}
+	}
+	p.say("\nExactly, these are the [invariants](invariants.md). What never happens, whoever dies or interferes: %s.", strings.Join(safety, ", "))
+	p.say("What comes in the end, when faults stop: the rows L of the same page.")
+}
+
+// shown says what the tables have.
+func (p *paper) shown(all results, k known) {
+	explored := 0
+	for _, l := range all.of(states) {
+		explored += l.Number
+	}
+	p.say("")
+	p.say("- The small worlds have %s states. [Each world](development/reliability-tables.md#every-order-of-events-in-small-worlds),", number(explored))
+	p.say("  and whether all of its states were reached.")
+	p.say("- [Each fault at each write](development/reliability-tables.md#one-fault-at-every-write).")
+	p.say("- [Which tests fail](development/reliability-tables.md#what-fails-when-a-promise-is-broken) for each of %s promises.", number(len(k.Promises)))
+	p.say("- [What happens to a move](development/reliability-tables.md#what-happens-to-a-move-and-where) in the world, in %s kinds, and where it is played.", number(len(k.World)))
+	p.say("- [What was found on the way](development/reliability-tables.md#what-was-found-on-the-way): %s faults of this program, what found them, and what was done.\n", number(len(k.Bugs)))
+}
+
+// left begins with what was not played of what there is.
+func (p *paper) left(all results) {
+	p.say("## What was not shown\n")
+	for _, part := range []string{writes, pairs, states, schedules, runs, overlaps, zoo, planes} {
+		if s := all.total(part); s.played < s.of {
+			p.say("- Of %s, %s of %s were not played whole.", part, number(s.of-s.played), number(s.of))
+		}
+	}
+}
 
 // what says how much of each part was played.
 func (p *paper) what(all results) {
-	p.say("\n## What was run\n")
+	p.say("\n## What was done\n")
 	p.table("part", "one case is", "played", "of", "share", "broken", "minutes of the tests", "commit")
 	for _, row := range []struct{ part, is string }{
 		{writes, "one fault at one write of a course of the simulation: the end has to be that of a run without faults"},
@@ -205,7 +267,7 @@ func number(n int) string {
 
 func (p *paper) matrix(all results) {
 	p.say("\n## One fault at every write\n")
-	p.say("![Which faults were played at which writes](images/reliability.svg)\n")
+	p.say("![Which faults were played at which writes](../images/reliability.svg)\n")
 	p.say("A row is a course and a fault, a column is a write of the course, the journal's included. What is green was played")
 	p.say("and held, what is empty was not played, what is orange was broken.\n")
 	p.table("course", "kinds of faults", "cases", "played", "broken")
@@ -231,10 +293,8 @@ func (p *paper) matrix(all results) {
 
 func (p *paper) explored(all results) {
 	p.say("\n## Every order of events in small worlds\n")
-	p.say("The engine that is explored has no memory: a new one makes every act, and knows what the journal says. A wave")
-	p.say("that is prepared ahead, or follows at once, is in these states as a process sees it that remembers nothing of it.")
-	p.say("Batches, what is read ahead, drains, and budgets that a run opens while a wave waits are not in them.")
-	p.say("The schedules below keep their engines, and a move is played to the same end without any of these.\n")
+	p.say("The engine that is explored has no memory. A wave that is prepared ahead, or follows at once, is in these states as")
+	p.say("a process sees it that remembers nothing of it ([what this leaves out](../reliability.md#what-was-not-shown)).\n")
 	p.table("world", "states", "all of them", "broken")
 	for _, l := range all.of(states) {
 		if l.World == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/test/internal/tally"
 )
 
-var update = flag.Bool("update", false, "write the page and its picture anew, from the stored results")
+var update = flag.Bool("update", false, "write the pages and their picture anew, from the stored results")
 
 const root = "../.."
 
@@ -31,10 +31,11 @@ func stores(t *testing.T) (results, known) {
 	return all, k
 }
 
-// The page says what the stored results and tables say.
-func TestThePageIsAsGenerated(t *testing.T) {
+// The pages say what the stored results and tables say.
+func TestThePagesAreAsGenerated(t *testing.T) {
 	all, k := stores(t)
-	for name, want := range map[string]string{page: write(all, k), matrix: draw(all).String()} {
+	users, long := write(all, k)
+	for name, want := range map[string]string{page: users, beside: long, matrix: draw(all).String()} {
 		compareFile(t, filepath.Join(root, name), want)
 	}
 }
@@ -55,8 +56,8 @@ func compareFile(t *testing.T, file, want string) {
 	}
 }
 
-// The golden page is made of fixed results: of each part one line that was played whole, in part, or failed.
-func TestAPageOfFixedResults(t *testing.T) {
+// The golden pages are made of fixed results: of each part one line that was played whole, in part, or failed.
+func TestPagesOfFixedResults(t *testing.T) {
 	var all results
 	for _, l := range []tally.Line{
 		{Part: writes, World: "reimport", Case: "a fault: answer lost", Played: "oooo", Seconds: 60, Commit: "aaaaaaa"},
@@ -79,7 +80,9 @@ func TestAPageOfFixedResults(t *testing.T) {
 		World:    []happening{{What: "gates", How: "they answer no", Tests: []string{"internal/gates TestThem"}}},
 		Bugs:     []bug{{Found: "zoo", What: "a guard without a test", Fix: "it has one", Decision: 109}},
 	}
-	compareFile(t, "testdata/page.md", write(all, k))
+	users, long := write(all, k)
+	compareFile(t, "testdata/page.md", users)
+	compareFile(t, "testdata/tables.md", long)
 	compareFile(t, "testdata/page.svg", draw(all).String())
 }
 

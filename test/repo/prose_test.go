@@ -13,7 +13,7 @@ import (
 )
 
 // generated are the pages that a program writes.
-var generated = regexp.MustCompile(`^docs/(?:cli|drivers|fields|reasons|reliability)\.md$|^docs/results/`)
+var generated = regexp.MustCompile(`^docs/(?:cli|drivers|fields|reasons|reliability|development/reliability-tables)\.md$|^docs/results/`)
 
 // longLines returns the lines of prose of a page that are longer than 110 columns and could be wrapped: outside of
 // blocks, tables, headings and comments.
