@@ -148,6 +148,8 @@ const limits = `
   planes are real, their kubelets are simulated. Kubelets, disks and networks are real in the end-to-end tests on
   kind alone ([what they measured](results/e2e.md), [with outages](results/outages.md)).
 - Orders of events are explored whole in small worlds. In larger ones they are drawn from seeds.
+- What no look has seen voids no answer (S19). In an abort, a pod that comes and goes between two looks, of an
+  ordinal that neither look found on either side, leaves nothing by which its life could be told.
 - A volume that another writer deletes by force, or a disk that is destroyed beside Kubernetes, is lost.
 `
 
