@@ -233,10 +233,12 @@ func (p *paper) matrix(all results) {
 
 func (p *paper) explored(all results) {
 	p.say("\n## Every order of events in small worlds\n")
-	p.say("The engine that is explored has no memory: a new one makes every act, and knows what the journal says. A wave")
-	p.say("that is prepared ahead, or follows at once, is in these states as a process sees it that remembers nothing of it.")
-	p.say("Batches, what is read ahead, drains, and budgets that a run opens while a wave waits are not in them.")
-	p.say("The schedules below keep their engines, and a move is played to the same end without any of these.\n")
+	p.say("Which engine is explored: in most of these worlds one without memory. A new one makes every act there, and knows")
+	p.say("what the journal says, as after a death between any two acts. In the worlds of engines with memory each process")
+	p.say("keeps all that its engine remembers from one act to the next, and that is a part of the state: the journal as it")
+	p.say("was read, batches, what was read ahead, and whether a wave follows at once. Its clients keep no answers there, and")
+	p.say("it has no clock. Drains, the pace of a run and writes that overlap a look are in none of these worlds. The")
+	p.say("schedules below have the first two, and a move is played to the same end without any acceleration.\n")
 	p.table("world", "states", "all of them", "broken")
 	for _, l := range all.of(states) {
 		if l.World == "" {

@@ -50,6 +50,7 @@ type options struct {
 	Shared     bool                  // the pod template names a claim that all ordinals mount
 	Spread     bool                  // each pod has a node of its own
 	Without    []engine.Acceleration // what the engines do without
+	Remembers  bool                  // the engines that are explored remember what they have seen
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
