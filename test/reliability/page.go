@@ -237,8 +237,8 @@ func (p *paper) explored(all results) {
 	p.say("what the journal says, as after a death between any two acts. In the worlds of engines with memory each process")
 	p.say("keeps all that its engine remembers from one act to the next, and that is a part of the state: the journal as it")
 	p.say("was read, batches, what was read ahead, and whether a wave follows at once. Its clients keep no answers there, and")
-	p.say("it has no clock. Drains, the pace of a run and writes that overlap a look are in none of these worlds. The")
-	p.say("schedules below have the first two, and a move is played to the same end without any acceleration.\n")
+	p.say("it has no clock. Drains, the pace of a run and writes that overlap a look are in none of these worlds. They are")
+	p.say("in the schedules below, and a move is played to the same end without any acceleration.\n")
 	p.table("world", "states", "all of them", "broken")
 	for _, l := range all.of(states) {
 		if l.World == "" {

@@ -98,3 +98,17 @@ func TestEveryStateOfASmallWorldIsSafe(t *testing.T) {
 		})
 	}
 }
+
+// A process that remembers what it has looked at writes it without another look at the journal. So a takeover fences what that
+// may be before it does anything else (S9). No engine without memory shows that it did not.
+func TestABatchThatIsRememberedIsFenced(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		sc := threeOrdinals(mode)
+		sc.Ordinals, sc.Remembers = 2, true
+		x := explore(t.Context(), newWorld(sc), limits{rivals: 1}, 400)
+		for _, found := range x.found {
+			t.Errorf("%s: %s", mode, found)
+		}
+	}
+}

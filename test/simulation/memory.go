@@ -62,7 +62,9 @@ func (k *memory) told() *text {
 }
 
 // untold returns the fields of an engine that nothing depends on, or that a state has already.
-func untold() []string { return []string{"epoch", "uncounted", "plan", "store", "Recent", "Permit"} }
+func untold() []string {
+	return []string{"epoch", "uncounted", "plan", "store", "Recent", "Permit", "sending"}
+}
 
 func (k *memory) describe(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {

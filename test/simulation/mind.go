@@ -46,7 +46,7 @@ func newMind(w *world) *mind {
 		on[side] = m.ports[side]
 	}
 	m.engine = engine.New(w.plan, records.NewStore(m.ports[plans.Destination], green, planName), on)
-	m.engine.Beside = func(one func()) { one() }
+	m.engine.Beside = func(one func()) func() { one(); return func() {} }
 	m.engine.Without(w.options.Without...)
 	m.find(reflect.ValueOf(m.engine), map[spot]bool{})
 	m.woken = &memory{}

@@ -350,10 +350,15 @@ func (c schedule) String() string {
 	return fmt.Sprintf("%s; seed %d; ordinals %d; failures %d; without %s", c.shape, c.seed, c.options.Ordinals, c.most, strings.Join(without, ", "))
 }
 
+// besideLater ends the name of a shape in which what is sent beside an engine overlaps its looks.
+const besideLater = ", overlapping"
+
 // scheduleOf reads what String returns.
 func scheduleOf(text string) (c schedule, err error) {
 	shape, numbers, _ := strings.Cut(text, "; ")
-	c = schedule{shape: shape, options: shapes()[shape]}
+	plain, late := strings.CutSuffix(shape, besideLater)
+	c = schedule{shape: shape, options: shapes()[plain]}
+	c.options.Overlaps = late
 	numbers, without, _ := strings.Cut(numbers, "; without ")
 	if _, err := fmt.Sscanf(numbers, "seed %d; ordinals %d; failures %d", &c.seed, &c.options.Ordinals, &c.most); err != nil || c.options.Mode == "" {
 		return c, fmt.Errorf("%q is no schedule: expected a line as a failure prints it: %w", text, err)

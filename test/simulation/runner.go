@@ -76,6 +76,8 @@ type process struct {
 	away func(*store) bool
 	// says, if set, returns what an API server answers instead of serving a request, or nil.
 	says func(*store) error
+	// besides reports that what is being sent is sent beside its engine.
+	besides bool
 }
 
 // request is a write that has been sent, and has not arrived.
@@ -136,7 +138,7 @@ func (r *process) watch(e *engine.Engine) {
 		reads++
 		return time.UnixMilli(int64(reads))
 	}, func(clusters.ObjectKey) bool { return true }, func(t clusters.ObjectKey) bool { return !there[t] })
-	e.Beside = func(one func()) { one() }
+	e.Beside = r.beside
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
 			continue // one cluster
@@ -323,8 +325,8 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	if err == nil {
 		r.accepted(s, verb, o, side, slice)
 	}
-	if apierrors.IsForbidden(err) && !w.foreign {
-		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
+	if err != nil && !w.foreign {
+		r.refused(verb, k, err)
 	}
 	w.trail = append(w.trail, fmt.Sprintf("epoch %d, step %d: %s of %s %s: %v", r.epoch, w.journal.Done+1, verb, s.name, k, err))
 	if s.version == before {
@@ -342,6 +344,16 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	}
 	w.check()
 	return err
+}
+
+// refused judges a refusal where nobody else writes.
+func (r *process) refused(verb string, k key, err error) {
+	if apierrors.IsForbidden(err) {
+		r.w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
+	}
+	if r.besides {
+		r.w.fail("L3", "%s of %s, which was sent beside the engine, is refused: it was sent twice: %v", verb, k, err)
+	}
 }
 
 // accepted checks what a write that an API server took does to the ordinals and to their claims.
@@ -533,6 +545,7 @@ func (r *process) knows(o int32) bool {
 
 // tell reports some of the changes that the watches have not reported yet, in their order.
 func (r *process) tell() {
+	r.w.arrive()
 	if len(r.untold) == 0 {
 		return
 	}

@@ -50,6 +50,7 @@ type options struct {
 	Shared     bool                  // the pod template names a claim that all ordinals mount
 	Spread     bool                  // each pod has a node of its own
 	Without    []engine.Acceleration // what the engines do without
+	Overlaps   bool                  // what is sent beside the engines arrives later, while they look
 	Remembers  bool                  // the engines that are explored remember what they have seen
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
@@ -121,9 +122,12 @@ type world struct {
 	journal journal.Journal // as last written
 	fenced  int64           // the highest epoch whose TakeOver is complete
 	writes  int             // by engines
-	acts    []act           // those that were not to the journal
-	late    []place         // created by a stale engine after it was fenced
-	kept    map[string]string
+	// sent is what was sent beside the engines and has not arrived. lateness draws when it does.
+	sent     []func()
+	lateness *rand.Rand
+	acts     []act   // those that were not to the journal
+	late     []place // created by a stale engine after it was fenced
+	kept     map[string]string
 	// loosened are the sets whose updateStrategy a user has changed while a wave was away.
 	loosened map[types.UID]bool
 	came     map[int32]bool // as arrives tells
@@ -240,6 +244,7 @@ func (w *world) fork(seed uint64) *world {
 			}
 		}
 	}
+	out.sent, out.lateness = nil, rand.New(rand.NewPCG(seed, 192))
 	out.trail = slices.Clone(w.trail)
 	out.crashing = slices.Clone(w.crashing)
 	out.late, out.acts, out.broken = slices.Clone(w.late), slices.Clone(w.acts), slices.Clone(w.broken)
