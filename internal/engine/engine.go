@@ -104,8 +104,8 @@ type Process struct {
 	Careful bool
 	// Recent is what all looks read through. Its Keep makes looks that follow one another share what they read.
 	Recent *clusters.Recent
-	// Beside, if set, runs reads that nothing waits for, beside the engine.
-	Beside func(read func())
+	// Beside, if set, runs beside the engine what nothing waits for at first, and returns how to wait for its end.
+	Beside func(one func()) (wait func())
 	// Permit is what a wave waits for before it begins. Run releases it at the end.
 	Permit *wavelimit.Permit
 }

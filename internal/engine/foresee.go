@@ -33,7 +33,7 @@ type readAhead struct {
 	seen      *foreseen
 	// besides is the progress of a write that was sent together with another one.
 	besides *Progress
-	sending sync.WaitGroup
+	sending []func() // wait for what is being sent
 	// busy reports that a write is being sent beside the engine, and failed that the last one has failed.
 	busy, failed atomic.Bool
 }
@@ -48,9 +48,7 @@ func newReadAhead(of *preparation, on clusters.Clusters) *readAhead {
 // sends (S9).
 func (p *readAhead) send(ctx context.Context, write func(context.Context) error) {
 	p.busy.Store(true)
-	p.sending.Add(1)
 	one := func() {
-		defer p.sending.Done()
 		var err error
 		defer func() { p.failed.Store(err != nil); p.busy.Store(false) }()
 		defer plans.RecoverPanic(&err)
@@ -60,14 +58,18 @@ func (p *readAhead) send(ctx context.Context, write func(context.Context) error)
 		one()
 		return
 	}
-	p.Beside(one)
+	p.sending = append(p.sending, p.Beside(one))
 }
 
 // wait waits for what is being sent.
 func (p *readAhead) wait() {
-	if p != nil {
-		p.sending.Wait()
+	if p == nil {
+		return
 	}
+	for _, ended := range p.sending {
+		ended()
+	}
+	p.sending = nil
 }
 
 // took returns the progress of a write that was sent together with another one, once.

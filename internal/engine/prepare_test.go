@@ -180,7 +180,7 @@ func TestAPreparationBesideTheEngine(t *testing.T) {
 		sent := 0
 		e, step := apart(t, plans.Grow, waits, due(&sent, refused))
 		var later func()
-		e.Beside = func(write func()) { later = write }
+		e.Beside = func(write func()) func() { later = write; return func() {} }
 		if err := e.recall(t.Context()); err != nil {
 			t.Fatal(err)
 		}

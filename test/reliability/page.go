@@ -146,9 +146,12 @@ const limits = `
   planes are real, their kubelets are simulated. Kubelets, disks and networks are real in the end-to-end tests on
   kind alone ([what they measured](results/e2e.md), [with outages](results/outages.md)).
 - Orders of events are explored whole in small worlds. In larger ones they are drawn from seeds.
-- The engine that is explored has no memory: a new one makes every act, and knows what the journal says. Batches,
-  what is read ahead, drains, and budgets that a run opens while a wave waits are not in these states. The schedules
-  keep their engines, and a move is played to the same end without any of these.
+- In most of the small worlds the engine that is explored has no memory: a new one makes every act, and knows what
+  the journal says. In the others each process keeps its memory, and the worlds with two ordinals are explored in
+  part. Drains, the pace of a run, and writes that overlap a look are in neither. The schedules have them, and a
+  move is played to the same end without any acceleration.
+- What no look has seen voids no answer (S19). In an abort, a pod that comes and goes between two looks, of an
+  ordinal that neither look found on either side, leaves nothing by which its life could be told.
 
 ## What is not promised
 
@@ -293,8 +296,12 @@ func (p *paper) matrix(all results) {
 
 func (p *paper) explored(all results) {
 	p.say("\n## Every order of events in small worlds\n")
-	p.say("The engine that is explored has no memory. A wave that is prepared ahead, or follows at once, is in these states as")
-	p.say("a process sees it that remembers nothing of it ([what this leaves out](../reliability.md#what-was-not-shown)).\n")
+	p.say("Which engine is explored: in most of these worlds one without memory. A new one makes every act there, and knows")
+	p.say("what the journal says, as after a death between any two acts. In the worlds of engines with memory each process")
+	p.say("keeps all that its engine remembers from one act to the next, and that is a part of the state: the journal as it")
+	p.say("was read, batches, what was read ahead, and whether a wave follows at once. Its clients keep no answers there, and")
+	p.say("it has no clock. Drains, the pace of a run and writes that overlap a look are in none of these worlds. They are")
+	p.say("in the schedules below, and a move is played to the same end without any acceleration.\n")
 	p.table("world", "states", "all of them", "broken")
 	for _, l := range all.of(states) {
 		if l.World == "" {

@@ -38,7 +38,7 @@ func (w *world) passes() {
 	}
 	for at, uid := range w.served {
 		if now[at] != uid {
-			w.fell, w.fallen = w.changes, fmt.Sprintf("ordinal %d of the %s", at.ordinal, at.side)
+			w.fell, w.fallen = w.changes, at
 		}
 	}
 	w.served = now
@@ -93,8 +93,8 @@ func (w *world) lastYes(r *process, o int32, what string) time.Time {
 		w.fail("S19", "ordinal %d is taken down, and the last answer to %q was no", o, what)
 	case heard.to != r:
 		w.fail("S19", "ordinal %d is taken down, and another process has asked %q", o, what)
-	case heard.since < w.fell:
-		w.fail("S19", "ordinal %d is taken down, and %s became unavailable since %q was asked", o, w.fallen, what)
+	case heard.since < w.fell && r.knows(w.fallen.ordinal):
+		w.fail("S19", "ordinal %d is taken down, and ordinal %d of the %s became unavailable since %q was asked", o, w.fallen.ordinal, w.fallen.side, what)
 	case heard.since < w.budgeted:
 		w.fail("S19", "ordinal %d is taken down, and a budget was written since %q was asked", o, what)
 	}

@@ -296,8 +296,8 @@ func hearsNo(t *testing.T, w *world, direction plans.Direction, deaf, by string,
 
 // tellAll lets the watches of a process report everything.
 func (w *world) tellAll(r *process) {
-	for _, tell := range r.untold {
-		tell()
+	for _, one := range r.untold {
+		one.tell()
 	}
 	r.untold = nil
 }

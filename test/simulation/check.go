@@ -20,6 +20,8 @@ func (w *world) check() {
 		return
 	}
 	w.passes()
+	w.arrives()
+	w.tightens()
 	w.oneIdentity()
 	w.atomicSlices()
 	w.budgetKept()
@@ -115,8 +117,9 @@ func (w *world) budgetKept() {
 
 // disrupts is S2 at the only moment at which an engine can break it. The engine may take serving ordinals out
 // of a range only if these and the ordinals that are already unavailable add up to no more than the limit. To
-// remove an ordinal that is down costs nothing.
-func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
+// remove an ordinal that is down costs nothing. What other writers take down without a budget is known to a process when its
+// watches tell it.
+func (w *world) disrupts(r *process, before, after plans.Slice, side plans.Side) {
 	var cost, down int32
 	for o := range w.plan.Ordinals().All() {
 		serves := w.available(plans.Source, o) || w.available(plans.Destination, o)
@@ -124,7 +127,7 @@ func (w *world) disrupts(before, after plans.Slice, side plans.Side) {
 		switch {
 		case leaves && w.available(side, o):
 			cost++
-		case leaves, !serves:
+		case leaves, !serves && r.knows(o):
 			down++
 		}
 	}

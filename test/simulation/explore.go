@@ -19,7 +19,8 @@ import (
 
 // This file explores every order in which controllers and processes can act in a small world, breadth first, until
 // there is no state left that was not seen before. Where many states wait, it goes into the depth first. A process is
-// its epoch and, at times, one write of it that has not arrived. It looks until it has written once, or has to wait.
+// its epoch and, at times, one write of it that has not arrived. It looks until it has written once, or has to wait. In some
+// worlds each process also has what its engine remembers (mind.go), in the others each act has a new engine.
 
 // limits bound an exploration. What they count is spent on the way to a state.
 type limits struct {
@@ -39,6 +40,8 @@ func (l limits) within(others limits) bool {
 type runnerOf struct {
 	epoch   int64
 	pending *request
+	// knows is what its engine remembers, where that is explored; nil for nothing.
+	knows *memory
 }
 
 // state is one state of the world and of its processes. Its world is never changed.
@@ -62,12 +65,16 @@ type exploration struct {
 	ends  map[string]int
 	found []string
 	texts map[client.Object]*text
+	mind  *mind  // nil for a new engine in each act
 	bytes []byte // of the last summary, to be written over
 }
 
 // explore visits every state that can be reached, at most so many. It stops at the first violation.
 func explore(ctx context.Context, w *world, left limits, most int) *exploration {
 	x := &exploration{ctx: ctx, seen: map[[sha256.Size]byte][]limits{}, most: most, ends: map[string]int{}, texts: map[client.Object]*text{}}
+	if w.options.Remembers {
+		x.mind = newMind(w)
+	}
 	x.reach(&state{w: w.fork(1), left: left})
 	for len(x.next) > 0 && x.count < x.most && len(x.found) == 0 {
 		s := x.pop()
@@ -280,14 +287,10 @@ func (x *exploration) act(s *state, k int, faults func(int) fault) (writes int, 
 	r := s.w.process()
 	r.at, r.epoch = faults, s.procs[k].epoch
 	before := s.w.writes
-	on := clusters.Clusters{}
-	for side, c := range r.stores {
-		on[side] = c
+	e := x.engine(r, s.procs[k])
+	if x.mind != nil {
+		defer func() { s.procs[k].knows = x.mind.keep(s.w) }()
 	}
-	e := engine.New(s.w.plan, records.NewStore(r.stores[plans.Destination], green, planName), on)
-	e.Gates.Prober = prober{r}
-	e.Without(s.w.options.Without...)
-	e.Continue(r.epoch)
 	for range 50 {
 		p, err := e.Advance(x.ctx)
 		writes = s.w.writes - before
@@ -307,6 +310,23 @@ func (x *exploration) act(s *state, k int, faults func(int) fault) (writes int, 
 		}
 	}
 	return writes, false
+}
+
+// engine returns the engine of a process: a new one, or that of the exploration with what the process remembers.
+func (x *exploration) engine(r *process, of runnerOf) (e *engine.Engine) {
+	if x.mind != nil {
+		e = x.mind.wake(r, of.knows)
+	} else {
+		on := clusters.Clusters{}
+		for side, c := range r.stores {
+			on[side] = c
+		}
+		e = engine.New(r.w.plan, records.NewStore(r.stores[plans.Destination], green, planName), on)
+		e.Without(r.w.options.Without...)
+		e.Continue(r.epoch)
+	}
+	e.Gates.Prober = prober{r}
+	return e
 }
 
 // deliver lets a write arrive that a process sent earlier.

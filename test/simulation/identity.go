@@ -160,6 +160,10 @@ func (x *exploration) identity(s *state) [sha256.Size]byte {
 	for _, p := range s.procs {
 		b.say("process ")
 		b.age(p.epoch)
+		if p.knows != nil {
+			b.add(p.knows.text)
+			b.say("%s ", p.knows.outdated(s.w))
+		}
 		if p.pending != nil {
 			b.say("%s %s %t ", p.pending.cluster, p.pending.verb, current(s.w, p.pending))
 			b.add(x.text(p.pending.object))
@@ -193,20 +197,18 @@ func current(w *world, p *request) bool {
 
 // uncount takes out of a journal how many writes were sent, and by which process a wave was seen to arrive. That depends
 // on the way to a state, no decision depends on it, and every state would be there once for each count.
-func uncount(c *corev1.ConfigMap) {
-	for key, text := range c.Data {
-		var j journal.Journal
-		if json.Unmarshal([]byte(text), &j) != nil || j.Kind != plans.JournalKind {
-			continue
-		}
-		j.Timeline.Sent = 0
-		for k := range j.Timeline.Waves {
-			j.Timeline.Waves[k].Writes, j.Timeline.Waves[k].Epoch = 0, 0
-		}
-		raw, err := json.Marshal(j)
-		must(err)
-		c.Data[key] = string(raw)
+func uncount(raw []byte) []byte {
+	var j journal.Journal
+	if json.Unmarshal(raw, &j) != nil || j.Kind != plans.JournalKind {
+		return raw
 	}
+	j.Timeline.Sent = 0
+	for k := range j.Timeline.Waves {
+		j.Timeline.Waves[k].Writes, j.Timeline.Waves[k].Epoch = 0, 0
+	}
+	raw, err := json.Marshal(j)
+	must(err)
+	return raw
 }
 
 // text returns an object without versions, times and counts of writes. Stored objects are never changed, so that the text of each is
@@ -224,7 +226,9 @@ func (x *exploration) text(o client.Object) *text {
 	behind := int64(0)
 	switch c := c.(type) {
 	case *corev1.ConfigMap:
-		uncount(c)
+		for key, text := range c.Data {
+			c.Data[key] = string(uncount([]byte(text)))
+		}
 	case *corev1.Pod:
 		for k := range c.Status.Conditions {
 			c.Status.Conditions[k].LastTransitionTime = metav1.Time{}

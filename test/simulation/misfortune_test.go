@@ -32,6 +32,8 @@ type misfortune struct {
 	struck  int              // how many have happened
 	word    plans.Assurance  // the word for the next process
 	advised bool             // the last reason names a pod to delete, and the user does so
+	// tactic is the strategy that the user has last given the set of a side.
+	tactic map[plans.Side]appsv1.StatefulSetUpdateStrategy
 }
 
 // strikes reports whether one more failure happens, and notes it in the transcript.
@@ -68,19 +70,21 @@ const (
 	visitors  actorOf = "pods that name claims"
 	breakage  actorOf = "applications that break"
 	growth    actorOf = "sets that grow"
+	rollouts  actorOf = "templates that change"
+	tactics   actorOf = "update strategies that change"
 	writing   actorOf = "failing writes"
 	turning   actorOf = "aborts on the way"
 )
 
 func actorsOf() []actorOf {
-	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, breakage, growth, writing, turning}
+	return []actorOf{deletions, flaps, power, vanishing, lingering, slowness, outages, visitors, breakage, growth, rollouts, tactics, writing, turning}
 }
 
 // befalls may let one failure happen.
 func (m *misfortune) befalls() {
 	s := m.w.stores[m.rng.IntN(len(m.w.stores))]
 	n := m.rng.IntN(120)
-	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors, breakage, growth}
+	kinds := []actorOf{deletions, deletions, deletions, flaps, flaps, flaps, power, vanishing, lingering, slowness, outages, visitors, visitors, breakage, growth, rollouts, rollouts, tactics}
 	if n >= len(kinds) || m.without[kinds[n]] {
 		return
 	}
@@ -89,6 +93,10 @@ func (m *misfortune) befalls() {
 		m.afflict(kinds[n], s)
 	case growth:
 		m.grows(s)
+	case rollouts:
+		m.rollsOut(s)
+	case tactics:
+		m.setsStrategy(s)
 	case power:
 		m.power(s)
 	case vanishing:
@@ -252,11 +260,19 @@ func (m *misfortune) process() *process {
 // vouched finds the node that the user has to vouch for.
 var vouched = regexp.MustCompile(`--node-gone (\S+)`)
 
-// goes runs one process until it ends, or nothing changes any more. It returns the last reason.
-func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string {
+// readies lets the user do what the last process has asked for, and at the end put both sets in order.
+func (m *misfortune) readies() {
 	if m.advised {
 		m.w.dismiss()
 	}
+	if !m.strike {
+		m.settles()
+	}
+}
+
+// goes runs one process until it ends, or nothing changes any more. It returns the last reason.
+func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string {
+	m.readies()
 	r := m.process()
 	e, err := r.takeOver(ctx, direction)
 	m.word, m.advised = plans.Assurance{}, false
@@ -266,6 +282,7 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 	idle, reason := 0, ""
 	for range 3000 {
 		m.happens()
+		r.tell()
 		p, err := e.Advance(ctx)
 		reason = p.Reason
 		switch {
@@ -275,6 +292,7 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 			if asked := vouched.FindStringSubmatch(reason); asked != nil && r.fate(p) == nil {
 				m.word.NodeGone = asked[1]
 			}
+			_ = e.Ease(ctx) // as every process does at its end
 			return reason
 		case err != nil:
 			reason = err.Error()
@@ -285,6 +303,7 @@ func (m *misfortune) goes(ctx context.Context, direction plans.Direction) string
 		}
 		if idle > 60 {
 			m.heeds(reason)
+			_ = e.Ease(ctx)
 			return reason
 		}
 	}
@@ -331,10 +350,15 @@ func (c schedule) String() string {
 	return fmt.Sprintf("%s; seed %d; ordinals %d; failures %d; without %s", c.shape, c.seed, c.options.Ordinals, c.most, strings.Join(without, ", "))
 }
 
+// besideLater ends the name of a shape in which what is sent beside an engine overlaps its looks.
+const besideLater = ", overlapping"
+
 // scheduleOf reads what String returns.
 func scheduleOf(text string) (c schedule, err error) {
 	shape, numbers, _ := strings.Cut(text, "; ")
-	c = schedule{shape: shape, options: shapes()[shape]}
+	plain, late := strings.CutSuffix(shape, besideLater)
+	c = schedule{shape: shape, options: shapes()[plain]}
+	c.options.Overlaps = late
 	numbers, without, _ := strings.Cut(numbers, "; without ")
 	if _, err := fmt.Sscanf(numbers, "seed %d; ordinals %d; failures %d", &c.seed, &c.options.Ordinals, &c.most); err != nil || c.options.Mode == "" {
 		return c, fmt.Errorf("%q is no schedule: expected a line as a failure prints it: %w", text, err)
@@ -352,7 +376,8 @@ func (c schedule) begin(first *world) *misfortune {
 	w := first.fork(c.seed)
 	w.foreign = true                                // not every unavailable pod is ours
 	w.app.fickle, w.app.again = c.seed%2 == 0, true // a pod that has gone is asked again
-	m := &misfortune{w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
+	w.rolls = true                                  // what rolls obeys no budget
+	m := &misfortune{tactic: map[plans.Side]appsv1.StatefulSetUpdateStrategy{}, w: w, rng: rand.New(rand.NewPCG(c.seed, 77)), away: map[string]int{}, strike: true, without: map[actorOf]bool{}, most: c.most}
 	for _, a := range c.without {
 		m.without[a] = true
 	}
@@ -376,6 +401,8 @@ func (c schedule) play(ctx context.Context, first *world) (why string, transcrip
 	switch {
 	case len(w.broken) > 0:
 		why = strings.Join(w.broken, "; ")
+	case len(m.unlike()) > 0:
+		why = m.unlike()
 	case !w.journal.Ended() || len(marks) > 0:
 		why = fmt.Sprintf("it ended %q with marks on %q; it said %q", w.journal.Outcome, marks, said[max(0, len(said)-4):])
 	}

@@ -120,7 +120,7 @@ func (w *world) kubelet(s *store) bool {
 			}
 			continue
 		}
-		if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) {
+		if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) || fails(pod) {
 			continue
 		}
 		next := clone(pod)

@@ -96,16 +96,14 @@ func (w *world) upgrade(side plans.Side, image string) {
 func imageOf(set *appsv1.StatefulSet) string { return set.Spec.Template.Spec.Containers[0].Image }
 
 // suits is S18 at the only moment at which an engine can break it. Ordinals leave a side only if the template of the other
-// one is the same, or the user knows that it is not. An ordinal that serves leaves only if the other side takes it.
-func (w *world) suits(before, after plans.Slice, side plans.Side) {
+// one is the same. An ordinal that serves leaves only if the other side takes it.
+func (w *world) suits(r *process, before, after plans.Slice, side plans.Side) {
 	for o := range w.plan.Ordinals().All() {
 		if !before.Has(o) || after.Has(o) {
 			continue
 		}
-		a, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
-		b, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
-		if a != nil && b != nil && len(w.plan.Patches) == 0 && imageOf(a) != imageOf(b) && w.journal.Assurances.OtherTemplate == "" {
-			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s and %s)", o, side, imageOf(a), imageOf(b))
+		if images := w.otherImages(r); images != "" {
+			w.fail("S18", "ordinal %d leaves the %s, and would start with another template (%s)", o, side, images)
 		}
 		if w.available(side, o) && w.differs() {
 			w.fail("S18", "ordinal %d serves and leaves the %s, and its Secret is not the same on both sides", o, side)
@@ -114,6 +112,17 @@ func (w *world) suits(before, after plans.Slice, side plans.Side) {
 			w.fail("S18", "ordinal %d serves and leaves the %s, and the other side takes none: %s", o, side, how)
 		}
 	}
+}
+
+// otherImages returns the images of both sets if they are not the same, nothing that the plan or the user knows says so, and the
+// watches of the process have told all of the sets (Grow looks at it again). Else it returns "".
+func (w *world) otherImages(r *process) string {
+	a, _ := get[*appsv1.StatefulSet](w.on[plans.Source], blue, setName)
+	b, _ := get[*appsv1.StatefulSet](w.on[plans.Destination], green, setName)
+	if a == nil || b == nil || imageOf(a) == imageOf(b) || r.behind() || len(w.plan.Patches) > 0 || w.journal.Assurances.OtherTemplate != "" {
+		return ""
+	}
+	return imageOf(a) + " and " + imageOf(b)
 }
 
 // differs reports whether the Secret that the pods name is not the same on both sides, and the plan could know it, and the

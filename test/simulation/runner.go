@@ -71,11 +71,13 @@ type process struct {
 	// pending is the write that arrives later.
 	pending *request
 	// untold are the changes that its watches have not reported yet.
-	untold []func()
+	untold []report
 	// away reports whether a cluster does not respond now; nil means that all respond.
 	away func(*store) bool
 	// says, if set, returns what an API server answers instead of serving a request, or nil.
 	says func(*store) error
+	// besides reports that what is being sent is sent beside its engine.
+	besides bool
 }
 
 // request is a write that has been sent, and has not arrived.
@@ -136,7 +138,7 @@ func (r *process) watch(e *engine.Engine) {
 		reads++
 		return time.UnixMilli(int64(reads))
 	}, func(clusters.ObjectKey) bool { return true }, func(t clusters.ObjectKey) bool { return !there[t] })
-	e.Beside = func(one func()) { one() }
+	e.Beside = r.beside
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
 			continue // one cluster
@@ -154,7 +156,7 @@ func (r *process) watch(e *engine.Engine) {
 				e.Recent.Changed(named(k), c)
 			}
 			if r.w.options.Lag {
-				r.untold = append(r.untold, tell)
+				r.untold = append(r.untold, report{k, tell})
 				return
 			}
 			tell()
@@ -323,8 +325,8 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	if err == nil {
 		r.accepted(s, verb, o, side, slice)
 	}
-	if apierrors.IsForbidden(err) && !w.foreign {
-		w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
+	if err != nil && !w.foreign {
+		r.refused(verb, k, err)
 	}
 	w.trail = append(w.trail, fmt.Sprintf("epoch %d, step %d: %s of %s %s: %v", r.epoch, w.journal.Done+1, verb, s.name, k, err))
 	if s.version == before {
@@ -344,12 +346,22 @@ func (r *process) apply(s *store, verb string, o client.Object, apply func() err
 	return err
 }
 
+// refused judges a refusal where nobody else writes.
+func (r *process) refused(verb string, k key, err error) {
+	if apierrors.IsForbidden(err) {
+		r.w.fail("L1", "%s of %s is refused by what we install ourselves: %v", verb, k, err)
+	}
+	if r.besides {
+		r.w.fail("L3", "%s of %s, which was sent beside the engine, is refused: it was sent twice: %v", verb, k, err)
+	}
+}
+
 // accepted checks what a write that an API server took does to the ordinals and to their claims.
 func (r *process) accepted(s *store, verb string, o client.Object, side plans.Side, before plans.Slice) {
 	w := r.w
 	if set, ok := o.(*appsv1.StatefulSet); ok && side != "" && r.pause == nil {
-		w.disrupts(before, plans.SliceOf(set), side)
-		w.suits(before, plans.SliceOf(set), side)
+		w.disrupts(r, before, plans.SliceOf(set), side)
+		w.suits(r, before, plans.SliceOf(set), side)
 		w.consented(r, before, plans.SliceOf(set), side)
 	}
 	if _, claim := o.(*corev1.PersistentVolumeClaim); side != "" || claim && verb == "create" {
@@ -514,14 +526,32 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 	return end{}, errors.New("the run never ends")
 }
 
+// report is what a watch has not told yet of an object.
+type report struct {
+	of   key
+	tell func()
+}
+
+// behind reports whether the watches of the process have not told all about its sets yet.
+func (r *process) behind() bool {
+	return slices.ContainsFunc(r.untold, func(one report) bool { return one.of.kind == "StatefulSet" })
+}
+
+// knows reports whether a process can know the state of an ordinal: others change nothing, or its watches have told all
+// about the pods of the ordinal.
+func (r *process) knows(o int32) bool {
+	return !r.w.foreign || !slices.ContainsFunc(r.untold, func(one report) bool { return one.of.kind == "Pod" && ordinalOf(one.of.name) == o })
+}
+
 // tell reports some of the changes that the watches have not reported yet, in their order.
 func (r *process) tell() {
+	r.w.arrive()
 	if len(r.untold) == 0 {
 		return
 	}
 	n := r.w.rng.IntN(len(r.untold) + 1)
-	for _, tell := range r.untold[:n] {
-		tell()
+	for _, one := range r.untold[:n] {
+		one.tell()
 	}
 	r.untold = slices.Delete(r.untold, 0, n)
 }

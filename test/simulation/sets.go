@@ -62,7 +62,7 @@ func cached(live *appsv1.StatefulSet) *appsv1.StatefulSet {
 // syncSet lets the controller make one write of a pass. Any of those that do not wait for one another may be the first
 // to arrive.
 func (w *world) syncSet(s *store, seen, live *appsv1.StatefulSet) bool {
-	now := &pass{s: s, live: live, offers: map[string]func(){}}
+	now := &pass{w: w, s: s, seen: seen, live: live, offers: map[string]func(){}}
 	_, _ = core.Sync(context.Background(), w.observed(s, seen, live), now) // errors: all offers are refused
 	if now.revised {
 		return true
@@ -128,7 +128,9 @@ func (w *world) dated(set *appsv1.StatefulSet, pod *corev1.Pod) *corev1.Pod {
 // pass is one pass of the controller. It carries no write out but that of a revision, which comes first: it refuses
 // each, and keeps it as an offer. What depends on a write that is refused is not offered.
 type pass struct {
+	w       *world
 	s       *store
+	seen    *appsv1.StatefulSet
 	live    *appsv1.StatefulSet
 	lock    sync.Mutex // a Parallel set's pods are looked at side by side
 	offers  map[string]func()
@@ -188,7 +190,12 @@ func (p *pass) Update(_ context.Context, o core.Object) error {
 
 // Delete implements core.Writes.
 func (p *pass) Delete(ctx context.Context, o core.Object) error {
-	return p.offer("delete", o, func() { must(p.s.Delete(ctx, clone[client.Object](o))) })
+	return p.offer("delete", o, func() {
+		if pod, is := p.s.objects[keyOf(o)].(*corev1.Pod); is {
+			p.w.replaces(p.seen, pod)
+		}
+		must(p.s.Delete(ctx, clone[client.Object](o)))
+	})
 }
 
 // Evict implements core.Writes. A StatefulSet evicts nothing.

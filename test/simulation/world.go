@@ -50,6 +50,8 @@ type options struct {
 	Shared     bool                  // the pod template names a claim that all ordinals mount
 	Spread     bool                  // each pod has a node of its own
 	Without    []engine.Acceleration // what the engines do without
+	Overlaps   bool                  // what is sent beside the engines arrives later, while they look
+	Remembers  bool                  // the engines that are explored remember what they have seen
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
@@ -120,23 +122,29 @@ type world struct {
 	journal journal.Journal // as last written
 	fenced  int64           // the highest epoch whose TakeOver is complete
 	writes  int             // by engines
-	acts    []act           // those that were not to the journal
-	late    []place         // created by a stale engine after it was fenced
-	kept    map[string]string
-	rolls   bool     // templates change: what rolls for them while nothing is in flight is the user's
-	foreign bool     // another writer has interfered: violations of S2, S4 and S7 may be its own
-	racing  bool     // a Secret may be changed between a look at it and the write that follows
-	broken  []string // invariants that did not hold
-	trail   []string // the writes of engines, to read after a failure
-	quiet   int64    // the version at which no controller had anything to do
-	judge   *witness.Judge
-	only    bool // what is broken is left to the judge to find
-	checked bool // the engines run the checks before their waves
-	closed  map[plans.Side]shut
+	// sent is what was sent beside the engines and has not arrived. lateness draws when it does.
+	sent     []func()
+	lateness *rand.Rand
+	acts     []act   // those that were not to the journal
+	late     []place // created by a stale engine after it was fenced
+	kept     map[string]string
+	// loosened are the sets whose updateStrategy a user has changed while a wave was away.
+	loosened map[types.UID]bool
+	came     map[int32]bool // as arrives tells
+	rolls    bool           // templates change: what rolls for them while nothing is in flight is the user's
+	foreign  bool           // another writer has interfered: violations of S2, S4 and S7 may be its own
+	racing   bool           // a Secret may be changed between a look at it and the write that follows
+	broken   []string       // invariants that did not hold
+	trail    []string       // the writes of engines, to read after a failure
+	quiet    int64          // the version at which no controller had anything to do
+	judge    *witness.Judge
+	only     bool // what is broken is left to the judge to find
+	checked  bool // the engines run the checks before their waves
+	closed   map[plans.Side]shut
 	// changes counts the checks of the world. fell and budgeted say with which of them an ordinal last became
 	// unavailable, as fallen tells, and a process last wrote a budget. served are the pods that are up.
 	changes, fell, budgeted int
-	fallen                  string
+	fallen                  seat
 	served                  map[seat]types.UID
 	stringent               bool // the migration has begun
 }
@@ -165,7 +173,7 @@ func emptyWorld(sc options) *world {
 		options: sc, rng: rand.New(rand.NewPCG(0, 7)), disks: map[string]disk{},
 		app:  application{asked: map[string]int{}, yes: map[string]int{}, said: map[string]bool{}, heard: map[string]consent{}, begun: map[types.UID]consent{}, clock: time.Unix(0, 0)},
 		seen: map[types.UID]*appsv1.StatefulSet{}, aged: map[types.UID]bool{}, granted: map[types.UID]bool{},
-		lingers: map[types.UID]int{}, slow: map[string]int{},
+		lingers: map[types.UID]int{}, slow: map[string]int{}, loosened: map[types.UID]bool{}, came: map[int32]bool{},
 	}
 }
 
@@ -223,7 +231,7 @@ func (w *world) fork(seed uint64) *world {
 	out.lingers, out.slow = maps.Clone(w.lingers), maps.Clone(w.slow)
 	out.app.asked, out.app.yes = maps.Clone(w.app.asked), maps.Clone(w.app.yes)
 	out.app.said, out.app.heard, out.app.begun = maps.Clone(w.app.said), maps.Clone(w.app.heard), maps.Clone(w.app.begun)
-	out.served = maps.Clone(w.served)
+	out.served, out.loosened, out.came = maps.Clone(w.served), maps.Clone(w.loosened), maps.Clone(w.came)
 	out.stores, out.on, out.judge = nil, map[plans.Side]*store{}, w.judge.Clone()
 	for _, s := range w.stores {
 		next := *s
@@ -236,6 +244,7 @@ func (w *world) fork(seed uint64) *world {
 			}
 		}
 	}
+	out.sent, out.lateness = nil, rand.New(rand.NewPCG(seed, 192))
 	out.trail = slices.Clone(w.trail)
 	out.crashing = slices.Clone(w.crashing)
 	out.late, out.acts, out.broken = slices.Clone(w.late), slices.Clone(w.acts), slices.Clone(w.broken)

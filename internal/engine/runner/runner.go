@@ -114,7 +114,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	wake := clusters.NewChangeSignal()
 	wake.Recent = e.Recent
 	e.Recent.Keep(c.Now, wake.Covers, wake.Absent)
-	e.Beside = func(read func()) { go read() }
+	e.Beside = beside
 	wake.Watch(clusters.Urgent(background), c.Plan, c.Watches)
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
 		return p, nil, err
@@ -134,6 +134,16 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	ended = p.Outcome == plans.Finalized || p.Outcome == plans.Aborted
 	return p, j, err
+}
+
+// beside runs something beside the engine.
+func beside(one func()) (wait func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		one()
+	}()
+	return func() { <-ended }
 }
 
 // before changes the journal as the caller wants it BEFORE the plan is taken over.
