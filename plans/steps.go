@@ -116,7 +116,7 @@ func (r route) moveStep(i int) (Op, Slice) {
 		}
 	}
 	ops := r.perWave()
-	if wave := r.wave(i/len(ops)); wave.Replicas > 0 {
+	if wave := r.wave(i / len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
 	return "", Slice{}
@@ -125,7 +125,7 @@ func (r route) moveStep(i int) (Op, Slice) {
 // abortStep returns the i-th step of an Abort: the waves from the lowest upwards, then the closing steps.
 func (r route) abortStep(i int) (Op, Slice) {
 	ops := r.perWave()
-	if wave := r.wave(i/len(ops)); wave.Replicas > 0 {
+	if wave := r.wave(i / len(ops)); wave.Replicas > 0 {
 		return ops[i%len(ops)], wave
 	}
 	return r.closing(i - r.waves()*len(ops))
