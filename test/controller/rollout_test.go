@@ -77,6 +77,15 @@ func (s *steered) change(patch string) {
 	}
 }
 
+// observed reports whether the controller has seen the current set.
+func (s *steered) observed(ctx context.Context) bool {
+	if s.Get(ctx, client.ObjectKeyFromObject(s.set), s.set) != nil {
+		return false
+	}
+	generation, _, _ := unstructured.NestedInt64(s.set.Object, "status", "observedGeneration")
+	return generation == s.set.GetGeneration()
+}
+
 // seen waits until the controller has acted on the current set, and the pods are ready.
 func (s *steered) seen(what string) (current, update string) {
 	s.t.Helper()
@@ -198,6 +207,7 @@ func TestTheStatusEndsWithTheProgressDeadline(t *testing.T) {
 		t.Error(said)
 	}
 	s.change(`"progressDeadlineSeconds":600`)
+	s.until(s.t, "the controller has seen the deadline", s.observed)
 	s.rollout(0, "undo -y")
 	if err := s.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-7"}}); err != nil {
 		t.Fatal(err)
