@@ -45,9 +45,7 @@ func TestWhatOnlyReadsEndsAtOnce(t *testing.T) {
 
 func interrupt(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Error(err)
-	}
+	raise(t, syscall.SIGINT)
 }
 
 // silent answers a request only when its sender has given up.

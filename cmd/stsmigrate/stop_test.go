@@ -243,8 +243,13 @@ func TestTheFirstSignalWaitsForTheWaveAndTheSecondDoesNot(t *testing.T) {
 // raise sends these signals to the process of the test.
 func raise(t *testing.T, signals ...syscall.Signal) {
 	t.Helper()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Error(err)
+		return
+	}
 	for _, one := range signals {
-		if err := syscall.Kill(os.Getpid(), one); err != nil {
+		if err := self.Signal(one); err != nil {
 			t.Error(err)
 		}
 	}

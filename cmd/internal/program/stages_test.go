@@ -114,7 +114,11 @@ func TestAClosedTerminalIsAsked(t *testing.T) {
 	end := s.Listen(func() { t.Error("it is cancelled") })
 	defer end()
 	s.CarriesWaves(func(Stage) string { return "" })
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	<-s.Finish()
