@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"path"
 	"slices"
 	"testing"
@@ -39,11 +40,7 @@ func TestOperationsAreNamedByTheirPartAlone(t *testing.T) {
 	for file := range mayName() {
 		unused[file] = true
 	}
-	for _, file := range productFiles(t) {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, parsed := range productFiles(t) {
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)
 			if !ok {
@@ -70,9 +67,20 @@ func TestOperationsAreNamedByTheirPartAlone(t *testing.T) {
 	}
 }
 
-// productFiles returns the hand-written Go files of the product, without tests.
-func productFiles(t *testing.T) (out []string) {
+// productFiles returns the hand-written Go files of the product, without tests, as they are parsed.
+func productFiles(t *testing.T) iter.Seq2[string, *ast.File] {
 	t.Helper()
-	product(t, func(path string, _ []byte) { out = append(out, path) })
-	return out
+	return func(yield func(string, *ast.File) bool) {
+		more := true
+		product(t, func(path string, raw []byte) {
+			if !more {
+				return
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), path, raw, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			more = yield(path, parsed)
+		})
+	}
 }

@@ -73,9 +73,10 @@ func (s *screen) redraw() {
 	}
 }
 
-// suspend asks for a stop of this process, and reports whether it can be stopped now. The kernel stops no process that no shell could continue (an
-// orphaned process group, as in a container or below `ssh -t`): its group is that of the session itself, because no
-// shell has made it a job, or the shell that has made it one is gone, and its parent is of another session.
+// suspend asks for a stop of this process, and reports whether it can be stopped now. The kernel stops no process that no
+// shell could continue (an orphaned process group, as in a container or below `ssh -t`): its group is that of the session
+// itself, because no shell has made it a job, or the shell that has made it one is gone, and its parent is of another
+// session.
 func (s *screen) suspend() bool {
 	ours, err := unix.Getsid(0)
 	if err != nil || unix.Getpgrp() == ours {
