@@ -137,6 +137,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	on = recent.Clients(p, on) // also what fences and opens budgets, so that no look misses a write of this process
 	through := seen.Clients(p, on)
 	w := sets.Steps{Pair: clusters.Pair{Plan: p, On: through}, Twins: &sets.Twins{}, Twice: &sets.Twice{}}
+	ends := sets.Ending{Pair: w.Pair}
 	asks := gates.New(p, through)
 	looks := map[plans.Op]plans.Look{
 		plans.Freeze:  sets.InTurn(w.Freeze, dns.Export(p, through)),
@@ -144,7 +145,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		plans.Shrink:  w.Shrink,
 		plans.Grow:    w.Grow,
 		plans.Verify:  asks.Look,
-		plans.Retire:  sets.InTurn(sets.Unpin(p, through), w.Retire), // they are pinned if a journal was lost in the middle of a wave
+		plans.Retire:  sets.InTurn(sets.Unpin(p, through), ends.Retire), // they are pinned if a journal was lost in the middle of a wave
 	}
 	var e *Engine
 	clock := func() (now time.Time) {
@@ -179,7 +180,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.observer.moment, takeOver: e.takeOver}
 	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
-	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), w.Uncopy, w.ThawLoser, w.ThawWinner, w.UnmarkRevisions)
+	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), sets.Copies{Pair: w.Pair}.Uncopy, ends.ThawLoser, ends.ThawWinner, ends.UnmarkRevisions)
 	return e
 }
 

@@ -114,7 +114,7 @@ func (ob *observer) moment(j *journal.Journal, s plans.Step, began bool) plans.S
 // inPlace returns why what has moved is not in its place, or "".
 func (ob *observer) inPlace(ctx context.Context) (string, error) {
 	ob.reads.Clear()
-	return ob.world.InPlace(ctx, ob.journal.Leg.Lowest)
+	return sets.Ending{Pair: ob.world.Pair}.InPlace(ctx, ob.journal.Leg.Lowest)
 }
 
 // awaits looks at the step at which the plan is, with nothing that was answered for the wave before.

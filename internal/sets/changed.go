@@ -60,7 +60,7 @@ func (t *Twice) note(at time.Time) {
 
 // alike holds a wave whose pods would start with something else on the side that receives them (S18). An ordinal that is
 // down leaves with another password, which is what users abort from, and not with another version of its application.
-func (w Steps) alike(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet, serves bool) (plans.Observation, error) {
+func (w comparison) alike(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet, serves bool) (plans.Observation, error) {
 	if s, err := w.otherTemplate(ctx, m, from, to); err != nil || s.Standing != plans.After || !serves {
 		return s, err
 	}
@@ -71,8 +71,8 @@ func (w Steps) alike(ctx context.Context, m plans.StepContext, from, to *appsv1.
 // was rotated on the side that they leave, which the data may need, or one that was rotated on the other side after it was
 // copied (S18). Which of the two is right only the user knows, so nothing is written. After, if there is nothing to hold
 // for.
-func (w Steps) otherCopies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	now, equal := w.Twice.equal()
+func (w comparison) otherCopies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	now, equal := w.twice.equal()
 	if equal {
 		return plans.Done(), nil
 	}
@@ -85,7 +85,7 @@ func (w Steps) otherCopies(ctx context.Context, m plans.StepContext) (plans.Obse
 	}
 	found := compared.Differ
 	if len(found) == 0 {
-		w.Twice.note(now)
+		w.twice.note(now)
 	}
 	found = slices.DeleteFunc(found, func(f copies.Difference) bool { return slices.Contains(m.Copies, f.Word(m.From)) })
 	if len(found) == 0 {

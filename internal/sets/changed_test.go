@@ -48,7 +48,7 @@ func TestWhatMayNotBeReadHolds(t *testing.T) {
 	for _, side := range plans.Sides() {
 		for _, same := range []bool{true, false} {
 			w, _ := rotated(same, side)
-			s, err := w.otherCopies(t.Context(), plans.StepContext{Step: plans.Step{From: plans.Source}})
+			s, err := comparisonOf(w).otherCopies(t.Context(), plans.StepContext{Step: plans.Step{From: plans.Source}})
 			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "Secret/pw") {
 				t.Errorf("the %s may not be read: %v (%v)", side, s, err)
 			}
@@ -62,7 +62,7 @@ func TestThatObjectsAreTheSameHasAnAge(t *testing.T) {
 	w, on := rotated(true, "")
 	w.Twice = &Twice{Now: func() time.Time { return now }}
 	look := func() plans.Standing {
-		s, err := w.otherCopies(t.Context(), plans.StepContext{Step: plans.Step{From: plans.Source}})
+		s, err := comparisonOf(w).otherCopies(t.Context(), plans.StepContext{Step: plans.Step{From: plans.Source}})
 		if err != nil || strings.Contains(s.Reason, "canary") {
 			t.Fatal(s.Reason, err)
 		}

@@ -8,14 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// Copies makes and removes the copies of what the pods of a set name.
+type Copies struct{ clusters.Pair }
+
 // copies returns the writes that copy the dependencies to the destination.
-func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Copies) copies(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range w.Plan.Dependencies {
 		if d.Required != "" {
 			continue // not copied: it must already exist there
@@ -51,7 +55,7 @@ func (w Steps) copies(ctx context.Context, m plans.StepContext) (plans.Observati
 
 // mountable returns the Secrets that an account lists and that are copied: pods of some accounts may mount no
 // others. A token that the account lists stays in the cluster where it is valid.
-func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
+func (w Copies) mountable(account client.Object) (out []corev1.ObjectReference) {
 	for _, s := range account.(*corev1.ServiceAccount).Secrets { //nolint:forcetypeassert // copies asks only for these
 		if slices.ContainsFunc(w.Plan.Dependencies, func(d plans.Dependency) bool { return d.Kind == "Secret" && d.Name == s.Name }) {
 			out = append(out, corev1.ObjectReference{Name: s.Name})
@@ -63,7 +67,7 @@ func (w Steps) mountable(account client.Object) (out []corev1.ObjectReference) {
 // Uncopy removes our stamps from the copies, or deletes the copies after an abort, except for those that another
 // workload uses, and those that are not like their original, or have none any more: their content would be lost, such as
 // a password that was rotated meanwhile. It leaves unchanged what we did not create.
-func (w Steps) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Copies) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, d := range slices.Backward(w.Plan.Dependencies) {
 		have, err := w.Dependency(ctx, plans.Destination, d)
 		if err != nil {

@@ -40,7 +40,7 @@ func TestAnOrdinalFindsItsDiskUnderAnotherDriverName(t *testing.T) {
 			t.Fatal(why, err)
 		}
 		m := plans.StepContext{Step: plans.Step{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source}, Flight: &plans.Flight{Ordinals: plans.Slice{Replicas: 1}, From: plans.Source, Volumes: vols}}
-		if why, err := w.empty(t.Context(), m); err != nil || (why == "") != found {
+		if why, err := arrivalOf(w.Pair).empty(t.Context(), m); err != nil || (why == "") != found {
 			t.Errorf("%s: %q, %v", text, why, err)
 		}
 	}

@@ -127,7 +127,7 @@ func TestRetire(t *testing.T) {
 	owned := func(s *scene) {
 		s.claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: s.source.UID}}
 	}
-	looks(t, moved, func(w Steps) plans.Look { return w.Retire }, map[string]seen{
+	looks(t, moved, func(w Steps) plans.Look { return Ending{w.Pair}.Retire }, map[string]seen{
 		"nothing depends on it":                {func(*scene) {}, plans.Before, "source: delete StatefulSet web"},
 		"it is gone":                           {func(s *scene) { s.source = nil }, plans.After, ""},
 		"it goes":                              {func(s *scene) { dying(s.source) }, plans.During, "is being deleted"},
@@ -145,7 +145,7 @@ func TestRetire(t *testing.T) {
 	aborted := func() *scene {
 		return whole(plans.Retire, plans.Destination, plans.Slice{Start: 2, Replicas: 3}, plans.Slice{Start: 5})
 	}
-	looks(t, aborted, func(w Steps) plans.Look { return w.Retire }, map[string]seen{
+	looks(t, aborted, func(w Steps) plans.Look { return Ending{w.Pair}.Retire }, map[string]seen{
 		"the migration created it":    {func(*scene) {}, plans.Before, "destination: delete StatefulSet web"},
 		"it existed before":           {func(s *scene) { s.plan.Seen.DestinationUID = "destination" }, plans.After, ""},
 		"the source lacks an ordinal": {func(s *scene) { *s.source.Spec.Replicas = 2 }, plans.Conflict, "nothing of the other side is deleted before that"},
@@ -183,9 +183,9 @@ func ended() *scene {
 	return s
 }
 
-func winner(w Steps) plans.Look { return w.ThawWinner }
+func winner(w Steps) plans.Look { return Ending{w.Pair}.ThawWinner }
 
-func loser(w Steps) plans.Look { return w.ThawLoser }
+func loser(w Steps) plans.Look { return Ending{w.Pair}.ThawLoser }
 
 // What has moved is on the destination and nowhere else when a Move ends (S1, S12).
 func TestAMoveEndsOnlyWithBothRangesInPlace(t *testing.T) {
@@ -193,11 +193,11 @@ func TestAMoveEndsOnlyWithBothRangesInPlace(t *testing.T) {
 		w := ended().steps()
 		if want == "" { // otherwise it may end before its last read
 			unread(t, w, func(w Steps) (plans.Observation, error) {
-				why, err := w.InPlace(t.Context(), lowest)
+				why, err := Ending{w.Pair}.InPlace(t.Context(), lowest)
 				return plans.Observation{Reason: why}, err
 			})
 		}
-		why, err := w.InPlace(t.Context(), lowest)
+		why, err := Ending{w.Pair}.InPlace(t.Context(), lowest)
 		if err != nil || (why == "") != (want == "") {
 			t.Errorf("lowest %d: %q (%v), expected %q", lowest, why, err, want)
 		}
@@ -261,7 +261,7 @@ func TestOnlyCopiesAreRemoved(t *testing.T) {
 			}
 			s.others = append(s.others, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
 		}
-		looks(t, aborted, func(w Steps) plans.Look { return w.Uncopy }, map[string]seen{"stamped " + stamp: want})
+		looks(t, aborted, func(w Steps) plans.Look { return Copies{w.Pair}.Uncopy }, map[string]seen{"stamped " + stamp: want})
 	}
 }
 
@@ -272,7 +272,7 @@ func TestACopyWithoutItsOriginalStays(t *testing.T) {
 	s.others = append(s.others, &corev1.Secret{ObjectMeta: about})
 	s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "password"}}
 	w := watched(t, s)
-	got, err := w.Uncopy(t.Context(), s.moment)
+	got, err := Copies{w.Pair}.Uncopy(t.Context(), s.moment)
 	if want := "destination: keep Secret/password, which does not exist on the source any more, and take our mark off"; err != nil || got.Reason != want {
 		t.Fatalf("%s %q (%v), expected %q", got.Standing, got.Reason, err, want)
 	}
@@ -324,7 +324,7 @@ func TestACopyThatWasChangedStays(t *testing.T) {
 		s.others = append(s.others, c.from, c.have)
 		s.plan.Dependencies = []plans.Dependency{{Kind: clusters.KindOf(c.have), Name: "app"}}
 		w := watched(t, s)
-		got, err := w.Uncopy(t.Context(), s.moment)
+		got, err := Copies{w.Pair}.Uncopy(t.Context(), s.moment)
 		says := strings.Contains(got.Reason, "whose content is not that of the source (last written by ")
 		if err != nil || got.Standing != plans.Before || says != c.stays {
 			t.Fatalf("%s: %s %q (%v)", name, got.Standing, got.Reason, err)
@@ -390,7 +390,7 @@ func TestACopyThatAnotherWorkloadUsesStays(t *testing.T) {
 			s.others = append(s.others, account, &corev1.Secret{ObjectMeta: original}, &corev1.Service{ObjectMeta: original}, &corev1.ServiceAccount{ObjectMeta: original, ImagePullSecrets: regcred})
 			s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "regcred"}, {Kind: "Service", Name: "peers"}, {Kind: "ServiceAccount", Name: "app", Optional: true}}
 			w := watched(t, s)
-			got, err := w.Uncopy(t.Context(), s.moment)
+			got, err := Copies{w.Pair}.Uncopy(t.Context(), s.moment)
 			if want := strings.NewReplacer("%", c.kind+"/"+c.name, "@", c.by).Replace(c.want); err != nil || got.Standing != plans.Before || got.Reason != want {
 				t.Fatalf("%s %q (%v), expected %q", got.Standing, got.Reason, err, want)
 			}
@@ -531,7 +531,7 @@ func TestTheMarkIsTakenOffTheRevisions(t *testing.T) {
 		}
 		s.others = append(s.others, r)
 	}
-	thawed(t, s, func(w Steps) plans.Look { return w.UnmarkRevisions })
+	thawed(t, s, func(w Steps) plans.Look { return Ending{w.Pair}.UnmarkRevisions })
 	for name, want := range map[string]string{"web-1": "", "web-2": "", "web-3": "another-plan/1/9"} {
 		var r appsv1.ControllerRevision
 		if err := s.on.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: name}, &r); err != nil || r.Annotations[plans.StampAnnotation] != want {
@@ -545,7 +545,7 @@ func TestAnAccountListsTheSecretsThatAreCopied(t *testing.T) {
 	account := &corev1.ServiceAccount{Secrets: []corev1.ObjectReference{{Name: "password", UID: "1"}, {Name: "app-token"}, {Name: "settings"}}}
 	s := ended()
 	s.plan.Dependencies = []plans.Dependency{{Kind: "Secret", Name: "password"}, {Kind: "ConfigMap", Name: "settings"}}
-	got := s.steps().mountable(account)
+	got := Copies{s.steps().Pair}.mountable(account)
 	if want := []corev1.ObjectReference{{Name: "password"}}; !slices.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}

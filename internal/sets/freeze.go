@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/reads"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
@@ -63,7 +64,7 @@ func (w Steps) Freeze(ctx context.Context, m plans.StepContext) (plans.Observati
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	if s, err := w.copies(ctx, m); err != nil || s.Standing != plans.After {
+	if s, err := (Copies{w.Pair}).copies(ctx, m); err != nil || s.Standing != plans.After {
 		s.Undo = undo // it is written with the first intent, and not once more for the set that follows
 		return s, err
 	}
@@ -88,7 +89,7 @@ func (w Steps) others(m plans.StepContext, source, destination *appsv1.StatefulS
 
 // approved returns the look at a source, or a conflict if the source is not what the plan was made for.
 func (w Steps) approved(source *appsv1.StatefulSet, was plans.Saved, s plans.Observation) (plans.Observation, error) {
-	if why, err := w.outdated(source, was); err != nil || why != "" {
+	if why, err := rangesOf(w.Pair).outdated(source, was); err != nil || why != "" {
 		return plans.Stop(reasons.PlanOutdated, why+"; make a new plan"), err
 	}
 	return s, nil
@@ -97,7 +98,7 @@ func (w Steps) approved(source *appsv1.StatefulSet, was plans.Saved, s plans.Obs
 // outdated returns the reason why a source is not what the plan was made for, or "". The user has approved, and the other
 // namespace has agreed to, the set of that time: no pods of another one may be created there, and its dependencies are
 // not known.
-func (w Steps) outdated(source *appsv1.StatefulSet, was plans.Saved) (string, error) {
+func (w ranges) outdated(source *appsv1.StatefulSet, was plans.Saved) (string, error) {
 	same, err := w.Plan.Seen.SameSource(source, w.Plan, was)
 	if err != nil || same {
 		return "", err
@@ -187,10 +188,13 @@ func DestinationSet(source *appsv1.StatefulSet, p *plans.Plan) (*appsv1.Stateful
 	return next, nil
 }
 
+// Ending deletes the emptied set of a plan, and takes the marks off the one that stays.
+type Ending struct{ clusters.Pair }
+
 // Retire deletes the set that has lost its ordinals, once nothing depends on it: it has no ordinals, no
 // pods, and no claim that the garbage collector would delete with it (including claims of ordinals that
 // were scaled down long ago).
-func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Ending) Retire(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	side := m.From
 	if side == plans.Destination && w.Plan.Existed() {
 		return plans.Done(), nil // it existed before the plan; Thaw restores it
@@ -202,7 +206,7 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 	if set.DeletionTimestamp != nil {
 		return plans.Wait(reasons.SetTerminating, fmt.Sprintf("%s is being deleted", w.Plan.On(side).Set())), nil
 	}
-	if _, stop, err := w.guarded(ctx, m, side); err != nil || stop != nil {
+	if _, stop, err := rangesOf(w.Pair).guarded(ctx, m, side); err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	if slice := plans.SliceOf(set); slice.Replicas != 0 {
@@ -230,11 +234,11 @@ func (w Steps) Retire(ctx context.Context, m plans.StepContext) (plans.Observati
 
 // ownFeet checks that the side that keeps the ordinals has all of them in its range, and, after a move, that
 // they are available. What follows cannot be undone, so this is checked once more.
-func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (kept reads.Seen[*appsv1.StatefulSet], s plans.Observation, err error) {
+func (w Ending) ownFeet(ctx context.Context, m plans.StepContext) (kept reads.Seen[*appsv1.StatefulSet], s plans.Observation, err error) {
 	if kept, err = w.Live().Set(ctx, m.To()); err != nil {
 		return kept, s, err
 	}
-	if why := w.misplaced(m.To(), kept.Object(), w.Plan.Ordinals()); why != "" {
+	if why := rangesOf(w.Pair).misplaced(m.To(), kept.Object(), w.Plan.Ordinals()); why != "" {
 		return kept, plans.Stop(reasons.OrdinalsChanged, why+"; nothing of the other side is deleted before that"), nil
 	}
 	if m.To() == plans.Source {
@@ -248,7 +252,7 @@ func (w Steps) ownFeet(ctx context.Context, m plans.StepContext) (kept reads.See
 }
 
 // misplaced describes how the range of a set differs from the one that the plan gives it, or returns "".
-func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
+func (w ranges) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Slice) string {
 	name := w.Plan.On(side).Set()
 	if set == nil {
 		if want.Replicas == 0 {
@@ -268,7 +272,7 @@ func (w Steps) misplaced(side plans.Side, set *appsv1.StatefulSet, want plans.Sl
 
 // InPlace checks both ranges at the end of a Move: what moved is on the destination and nowhere else (S1,
 // S12). It returns what is wrong, or "".
-func (w Steps) InPlace(ctx context.Context, lowest int32) (string, error) {
+func (w Ending) InPlace(ctx context.Context, lowest int32) (string, error) {
 	for side, want := range map[plans.Side]plans.Slice{
 		plans.Source:      {Start: w.Plan.Start, Replicas: lowest - w.Plan.Start},
 		plans.Destination: {Start: lowest, Replicas: w.Plan.End() - lowest},
@@ -277,14 +281,14 @@ func (w Steps) InPlace(ctx context.Context, lowest int32) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if why := w.misplaced(side, set, want); why != "" {
+		if why := rangesOf(w.Pair).misplaced(side, set, want); why != "" {
 			return why, nil
 		}
 	}
 	return "", nil
 }
 
-func (w Steps) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
+func (w Ending) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) (string, error) {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.On[side].List(ctx, &claims, client.InNamespace(set.Namespace)); err != nil {
 		return "", fmt.Errorf("listing the claims of namespace %s: %w", set.Namespace, err)
@@ -312,7 +316,7 @@ func InTurn(looks ...plans.Look) plans.Look {
 }
 
 // ThawLoser restores a destination set that existed before the plan.
-func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Ending) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.From)
 	if err != nil || set == nil || set.DeletionTimestamp != nil {
 		return plans.Done(), err
@@ -339,7 +343,7 @@ func (w Steps) ThawLoser(ctx context.Context, m plans.StepContext) (plans.Observ
 
 // ThawWinner restores the retention policy of the set that keeps the ordinals, once both ranges are observed
 // to be final. A destination set that we created gets the source's policy.
-func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Ending) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	set, err := w.Set(ctx, m.To())
 	if err != nil || set == nil {
 		return plans.Done(), err
@@ -355,7 +359,7 @@ func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Obser
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	for _, why := range []string{w.misplaced(m.To(), set, w.Plan.Ordinals()), w.misplaced(m.From, lost, plans.Slice{})} {
+	for _, why := range []string{rangesOf(w.Pair).misplaced(m.To(), set, w.Plan.Ordinals()), rangesOf(w.Pair).misplaced(m.From, lost, plans.Slice{})} {
 		if why != "" {
 			return plans.Stop(reasons.OrdinalsChanged, why), nil
 		}
@@ -365,7 +369,7 @@ func (w Steps) ThawWinner(ctx context.Context, m plans.StepContext) (plans.Obser
 
 // unthawed looks at a set without our mark: either it has been thawed, or another writer removed the mark,
 // and the plan's changes to the set would stay (S15).
-func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
+func (w Ending) unthawed(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	if plans.PinLost(set) {
 		next := set.DeepCopy()
 		_ = plans.Unpin(next) // it does not fail where the note is lost
@@ -382,14 +386,14 @@ func (w Steps) unthawed(m plans.StepContext, side plans.Side, set *appsv1.Statef
 
 // thawSet removes our mark from a set and restores its policy, unless another writer has
 // changed the policy since.
-func (w Steps) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
+func (w Ending) thawSet(m plans.StepContext, side plans.Side, set, next *appsv1.StatefulSet, policyOf plans.Side) plans.Observation {
 	if why := m.Stamp.Barred(set); why != "" {
 		return plans.Stop(reasons.BelongsElsewhere, fmt.Sprintf("%s %s", w.Plan.On(side).Set(), why))
 	}
 	if p, ok := m.Saved.Retention[policyOf]; ok && retentionOf(set) == *retain() {
 		next.Spec.PersistentVolumeClaimRetentionPolicy = &p
 	}
-	if s := w.unpin(m, side, set); s != nil && s.Standing == plans.Conflict {
+	if s := pinningOf(w.Pair).unpin(m, side, set); s != nil && s.Standing == plans.Conflict {
 		return *s
 	} else if s != nil {
 		_ = plans.Unpin(next) // it does not fail: see unpin

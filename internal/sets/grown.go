@@ -8,7 +8,7 @@ import (
 )
 
 // added stops an abort before a wave leaves while the destination has ordinals that are not the plan's.
-func (w Steps) added(m plans.StepContext, from *appsv1.StatefulSet) *plans.Observation {
+func (w ranges) added(m plans.StepContext, from *appsv1.StatefulSet) *plans.Observation {
 	if m.From != plans.Destination || from == nil || !m.Stamp.Mine(from) {
 		return nil
 	}

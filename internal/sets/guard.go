@@ -17,7 +17,7 @@ import (
 
 // guarded reads a set that this plan may write, or returns an observation that states why the plan may not. A
 // set that the user has vouched for is taken back into the plan first.
-func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side) (*appsv1.StatefulSet, *plans.Observation, error) {
+func (w ranges) guarded(ctx context.Context, m plans.StepContext, side plans.Side) (*appsv1.StatefulSet, *plans.Observation, error) {
 	set, err := w.Set(ctx, side)
 	if err != nil {
 		return nil, nil, err
@@ -46,7 +46,7 @@ func (w Steps) guarded(ctx context.Context, m plans.StepContext, side plans.Side
 // expects returns the range that a set must have when a step begins, as far as the journal knows it.
 // For a wave that was reversed the journal does not know it; then it is the range without the
 // ordinals, which starts nothing.
-func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
+func (w ranges) expects(m plans.StepContext, side plans.Side) plans.Slice {
 	switch {
 	case !m.Whole():
 		left := m.Unsure() || m.Op != plans.Shrink || m.Began && m.InFlight()
@@ -59,7 +59,7 @@ func (w Steps) expects(m plans.StepContext, side plans.Side) plans.Slice {
 
 // readopt takes a set back into the plan that lost its mark, or was recreated: it must be what it was, and
 // have the ordinals that it had. A destination set that does not exist is recreated from the source.
-func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) (plans.Observation, error) {
+func (w ranges) readopt(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) (plans.Observation, error) {
 	name, slice := w.Plan.On(side).Set(), w.expects(m, side)
 	other, err := w.Set(ctx, side.Other())
 	if err != nil {
@@ -93,7 +93,7 @@ func (w Steps) readopt(ctx context.Context, m plans.StepContext, side plans.Side
 
 // remake returns the write that recreates a set from the other one. Only the destination set can be
 // recreated: the source's spec exists nowhere but in the source.
-func (w Steps) remake(m plans.StepContext, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Observation {
+func (w ranges) remake(m plans.StepContext, side plans.Side, other *appsv1.StatefulSet, slice plans.Slice) plans.Observation {
 	if side == plans.Source || other == nil {
 		return plans.Stop(reasons.SetDeleted, fmt.Sprintf("%s does not exist; recreate it as it was, with the ordinals %s", w.Plan.On(side).Set(), slice))
 	}
@@ -138,7 +138,7 @@ func earlier(s plans.Stamp) plans.Stamp {
 
 // another describes how a set differs from the one that the plan knows, or returns "". A source that only
 // lost its mark is the same.
-func (w Steps) another(m plans.StepContext, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
+func (w ranges) another(m plans.StepContext, side plans.Side, set, other *appsv1.StatefulSet) (string, error) {
 	if side == plans.Source {
 		if set.UID == m.Saved.Source(w.Plan) {
 			return "", nil

@@ -17,7 +17,7 @@ import (
 // uses, one that does: another plan may have found the copies equal to its own, and left them to this one. It reads
 // pods and StatefulSets, to which a plan has the right. Other workloads are seen by their pods. The lists are read in
 // pages, which are never kept: the lists that are kept have only the pods of the set.
-func (w Steps) usedElsewhere(ctx context.Context) (map[plans.Dependency]string, error) {
+func (w Copies) usedElsewhere(ctx context.Context) (map[plans.Dependency]string, error) {
 	on, out := w.On[plans.Destination], map[plans.Dependency]string{}
 	there := client.InNamespace(w.Plan.Destination.Namespace)
 	uses := func(who, service string, template corev1.PodSpec) {
@@ -48,7 +48,7 @@ func (w Steps) usedElsewhere(ctx context.Context) (map[plans.Dependency]string, 
 }
 
 // withSecrets adds the Secrets of the accounts that are used.
-func (w Steps) withSecrets(ctx context.Context, used map[plans.Dependency]string) error {
+func (w Copies) withSecrets(ctx context.Context, used map[plans.Dependency]string) error {
 	for _, d := range w.Plan.Dependencies {
 		if d.Kind != "ServiceAccount" || used[bare(d)] == "" {
 			continue

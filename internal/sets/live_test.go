@@ -27,7 +27,7 @@ func TestTheSetThatStaysIsReadLive(t *testing.T) {
 		if err := api[leaves.Other()].Update(t.Context(), stays); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := w.Retire(t.Context(), s.moment); err != nil || got.Standing != plans.Conflict {
+		if got, err := (Ending{w.Pair}).Retire(t.Context(), s.moment); err != nil || got.Standing != plans.Conflict {
 			t.Errorf("%s leaves: %s %q (%v), expected %s", leaves, got.Standing, got.Reason, err, plans.Conflict)
 		}
 	}

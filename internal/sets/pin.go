@@ -15,9 +15,14 @@ import (
 // Between Tighten and Relax no other writer may take an ordinal down: the budgets refuse evictions, and both sets are pinned, so
 // that no new pod template begins to roll (S2).
 
+// pinning pins the rolling updates of both sets while a wave may be away.
+type pinning struct{ clusters.Pair }
+
+func pinningOf(w clusters.Pair) pinning { return pinning{w} }
+
 // pin pins the rolling updates of both sets. It is finished when both are pinned. That their controllers have seen it is
 // asked before the wave leaves, by mayGo: one that acts on an older spec may still take a pod down.
-func (w Steps) pin(m plans.StepContext, sets map[plans.Side]*appsv1.StatefulSet) plans.Observation {
+func (w pinning) pin(m plans.StepContext, sets map[plans.Side]*appsv1.StatefulSet) plans.Observation {
 	var parts []plans.Observation
 	for _, side := range []plans.Side{m.From, m.To()} {
 		set := sets[side]
@@ -41,7 +46,7 @@ func (w Steps) pin(m plans.StepContext, sets map[plans.Side]*appsv1.StatefulSet)
 }
 
 // interfered stops at a set whose partition, or mark, another writer has changed while it was pinned, or returns nil.
-func (w Steps) interfered(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) *plans.Observation {
+func (w pinning) interfered(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) *plans.Observation {
 	name, by := w.Plan.On(side).Set(), plans.Writer(set, "spec", "updateStrategy")
 	var stop plans.Observation
 	switch {
@@ -58,7 +63,7 @@ func (w Steps) interfered(m plans.StepContext, side plans.Side, set *appsv1.Stat
 
 // unpinned looks once more, before a wave leaves, whether a rolling update could begin beside it. The sets are pinned again by
 // Tighten, unless it is recorded that the wave leaves: there is no way back to Tighten then.
-func (w Steps) unpinned(m plans.StepContext, from, to *appsv1.StatefulSet) plans.Observation {
+func (w pinning) unpinned(m plans.StepContext, from, to *appsv1.StatefulSet) plans.Observation {
 	m.Stamp = earlier(m.Stamp)
 	s := w.pin(m, map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to})
 	if s.Standing != plans.Before || m.Began {
@@ -71,7 +76,7 @@ func (w Steps) unpinned(m plans.StepContext, from, to *appsv1.StatefulSet) plans
 
 // Unpin gives both sets their own partitions back. Nothing is in flight then, or the end of the plan is near.
 func Unpin(p *plans.Plan, on clusters.Clusters) plans.Look {
-	w := Steps{Pair: clusters.Pair{Plan: p, On: on}}
+	w := pinningOf(clusters.Pair{Plan: p, On: on})
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		var parts []plans.Observation
 		for _, side := range []plans.Side{m.From, m.To()} {
@@ -91,7 +96,7 @@ func Unpin(p *plans.Plan, on clusters.Clusters) plans.Look {
 }
 
 // unpin returns what is due for one set that is pinned, or nil. A value that another writer has given it meanwhile stays.
-func (w Steps) unpin(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) *plans.Observation {
+func (w pinning) unpin(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) *plans.Observation {
 	_, noted := set.Annotations[plans.PinnedAnnotation]
 	if !noted && !plans.PinLost(set) {
 		return nil

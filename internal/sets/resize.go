@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
@@ -23,14 +24,14 @@ import (
 // everything that a later step of the wave will require (S17), it checks that no more ordinals become
 // unavailable than may be (S2), and it journals what will be needed to prove the pods gone.
 func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	set, stop, err := w.guarded(ctx, m, m.From)
+	set, stop, err := rangesOf(w.Pair).guarded(ctx, m, m.From)
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.From, m.Ordinals, false):
 		if !m.Unsure() && (!m.Began || !m.InFlight()) {
-			return w.strange(m.From, set, w.either(m, m.From, set)), nil
+			return rangesOf(w.Pair).strange(m.From, set, rangesOf(w.Pair).either(m, m.From, set)), nil
 		}
 		if set.Status.ObservedGeneration < set.Generation {
 			return plans.Wait(reasons.SetUnsettled, Unsettled(w.Plan, m.From, set)), nil
@@ -43,21 +44,21 @@ func (w Steps) Shrink(ctx context.Context, m plans.StepContext) (plans.Observati
 		}
 		return w.depart(ctx, m, set)
 	default:
-		if stop := w.added(m, set); stop != nil {
+		if stop := rangesOf(w.Pair).added(m, set); stop != nil {
 			return *stop, nil
 		}
-		return w.strange(m.From, set, w.either(m, m.From, set)), nil
+		return rangesOf(w.Pair).strange(m.From, set, rangesOf(w.Pair).either(m, m.From, set)), nil
 	}
 }
 
 // depart returns the write that scales the wave down, if the wave may go and could come up on the other side.
 func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.StatefulSet) (plans.Observation, error) {
-	to, stop, err := w.guarded(ctx, m, m.To())
+	to, stop, err := rangesOf(w.Pair).guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	if plans.SliceOf(to) != w.Plan.Slice(m.To(), m.Ordinals, false) {
-		return w.strange(m.To(), to, w.Plan.Slice(m.To(), m.Ordinals, false).String()), nil
+		return rangesOf(w.Pair).strange(m.To(), to, w.Plan.Slice(m.To(), m.Ordinals, false).String()), nil
 	}
 	if stop := w.keeps(m, from, to); stop != nil {
 		return *stop, nil
@@ -74,10 +75,10 @@ func (w Steps) depart(ctx context.Context, m plans.StepContext, from *appsv1.Sta
 	if err != nil || s.Standing != plans.After {
 		return s, err
 	}
-	if s := w.unpinned(m, from, to); s.Standing != plans.After {
+	if s := pinningOf(w.Pair).unpinned(m, from, to); s.Standing != plans.After {
 		return s, nil
 	}
-	return w.resize(m, m.From, from, false, plans.Undo{Flight: s.Undo.Flight}), nil
+	return rangesOf(w.Pair).resize(m, m.From, from, false, plans.Undo{Flight: s.Undo.Flight}), nil
 }
 
 // keeps stops where a set would delete the claims of the wave with its pods.
@@ -199,43 +200,48 @@ func (w Steps) shared(all []corev1.Pod, m plans.StepContext) string {
 // Grow adds the wave to the range of the side that receives it. BEFORE that, the other side's range is
 // without the wave and its pods are gone, both read live (S1).
 func (w Steps) Grow(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if s, err := w.starting(ctx, m); err != nil {
+	if s, err := arrivalOf(w.Pair).starting(ctx, m); err != nil {
 		return s, err
 	} else if s.Standing == plans.During {
-		return w.unlessBack(ctx, m, s)
+		return arrivalOf(w.Pair).unlessBack(ctx, m, s)
 	}
-	set, stop, err := w.guarded(ctx, m, m.To())
+	set, stop, err := rangesOf(w.Pair).guarded(ctx, m, m.To())
 	if err != nil || stop != nil {
 		return orEmpty(stop), err
 	}
 	switch plans.SliceOf(set) {
 	case w.Plan.Slice(m.To(), m.Ordinals, false):
 		if written(m, set) {
-			return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
+			return rangesOf(w.Pair).strange(m.To(), set, rangesOf(w.Pair).either(m, m.To(), set)), nil
 		}
-		return w.take(ctx, m, set)
+		return arrivalOf(w.Pair).take(ctx, m, set)
 	case w.Plan.Slice(m.To(), m.Ordinals, true):
 		if !m.Began && !m.Unsure() {
-			return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
+			return rangesOf(w.Pair).strange(m.To(), set, rangesOf(w.Pair).either(m, m.To(), set)), nil
 		}
-		s, err := w.arrived(ctx, m, set)
+		s, err := arrivalOf(w.Pair).arrived(ctx, m, set)
 		if err != nil || s.Standing == plans.Conflict {
 			return s, err
 		}
-		return w.unlessBack(ctx, m, s)
+		return arrivalOf(w.Pair).unlessBack(ctx, m, s)
 	default:
-		return w.strange(m.To(), set, w.either(m, m.To(), set)), nil
+		return rangesOf(w.Pair).strange(m.To(), set, rangesOf(w.Pair).either(m, m.To(), set)), nil
 	}
 }
 
+// arrival adds a wave to the set that receives it, and follows its pods until they are available.
+type arrival struct{ clusters.Pair }
+
+func arrivalOf(w clusters.Pair) arrival { return arrival{w} }
+
 // unlessBack returns s, or stops where the side that has released the wave has it in its range again: two pods have
 // one name then, and one disk (S1). The second one may keep the first from ever becoming Ready.
-func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Observation) (plans.Observation, error) {
+func (w arrival) unlessBack(ctx context.Context, m plans.StepContext, s plans.Observation) (plans.Observation, error) {
 	other, err := w.SpecOnly().Set(ctx, m.From)
 	if err != nil {
 		return plans.Observation{}, err
 	}
-	why := w.again(m.From, other, m.Ordinals)
+	why := rangesOf(w.Pair).again(m.From, other, m.Ordinals)
 	if why == "" {
 		return s, nil
 	}
@@ -243,7 +249,7 @@ func (w Steps) unlessBack(ctx context.Context, m plans.StepContext, s plans.Obse
 }
 
 // take returns the write that adds the wave, if it has left the other side for good and has its volumes here.
-func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
+func (w arrival) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	if why, err := w.otherHas(ctx, m); err != nil || why != "" {
 		return plans.Stop(reasons.OrdinalsChanged, why), err
 	}
@@ -256,11 +262,11 @@ func (w Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if s, err := storage.Strange(ctx, w.Plan, w.On, m.To(), m.Ordinals); err != nil || s.Standing != plans.After {
 		return s.In(plans.HandingOver).Idly(), err // it came after the claim: two pods would have one disk (S20)
 	}
-	return w.resize(m, m.To(), set, true, plans.Undo{}), nil
+	return rangesOf(w.Pair).resize(m, m.To(), set, true, plans.Undo{}), nil
 }
 
 // starting waits for pods that are coming up. If a pod is not, the set must be read to find the cause.
-func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w arrival) starting(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	if !m.Began {
 		return plans.Done(), nil
 	}
@@ -285,7 +291,7 @@ func (w Steps) starting(ctx context.Context, m plans.StepContext) (plans.Observa
 }
 
 // comes waits for a pod. A pod that exists depends on its scheduler, its node and its application.
-func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
+func (w arrival) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.Observation {
 	s := plans.Wait(reasons.PodNotReady, fmt.Sprintf("pod %s of %s %s", w.Plan.Pod(m.To(), ordinal), w.Plan.On(m.To()), Ready(pod)))
 	s.Idle = pod != nil
 	return s
@@ -293,7 +299,7 @@ func (w Steps) comes(m plans.StepContext, ordinal int32, pod *corev1.Pod) plans.
 
 // missing adds to the wait for a pod what the controller of its set says about it, once the controller has seen the range
 // and has not created the pod. Nothing wakes the engine when the controller says it.
-func (w Steps) missing(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, s plans.Observation) plans.Observation {
+func (w arrival) missing(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, s plans.Observation) plans.Observation {
 	if s.Again = unmadeAgain; set.Status.ObservedGeneration >= set.Generation {
 		if why := w.unmade(ctx, m.To(), set); why != "" {
 			s.Reason += ": " + why
@@ -303,12 +309,12 @@ func (w Steps) missing(ctx context.Context, m plans.StepContext, set *appsv1.Sta
 }
 
 // otherHas returns the reason why an ordinal is still, or again, on the side that it has left, or "".
-func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
+func (w arrival) otherHas(ctx context.Context, m plans.StepContext) (string, error) {
 	other, err := w.SpecOnly().Set(ctx, m.From)
 	if err != nil {
 		return "", err
 	}
-	if why := w.again(m.From, other, m.Ordinals); why != "" {
+	if why := rangesOf(w.Pair).again(m.From, other, m.Ordinals); why != "" {
 		return why, nil
 	}
 	for o := range m.Ordinals.All() {
@@ -325,7 +331,7 @@ func (w Steps) otherHas(ctx context.Context, m plans.StepContext) (string, error
 
 // empty returns the reason why a pod would not find its data, or "": the set's controller creates a claim
 // that is missing, and the claim gets a new and empty volume (S5).
-func (w Steps) empty(ctx context.Context, m plans.StepContext) (string, error) {
+func (w arrival) empty(ctx context.Context, m plans.StepContext) (string, error) {
 	for o := range m.Ordinals.All() {
 		vols, why, err := storage.Volumes(ctx, w.Plan, w.On, m.To(), o)
 		if err != nil || why != "" {
@@ -351,7 +357,7 @@ func written(m plans.StepContext, set *appsv1.StatefulSet) bool {
 }
 
 // again describes an ordinal of a wave that is in the range from which it was removed, or returns "".
-func (w Steps) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
+func (w ranges) again(side plans.Side, set *appsv1.StatefulSet, wave plans.Slice) string {
 	if set == nil {
 		return ""
 	}
@@ -380,7 +386,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if why := w.again(m.From, set, m.Ordinals); why != "" {
+		if why := rangesOf(w.Pair).again(m.From, set, m.Ordinals); why != "" {
 			return plans.Stop(reasons.OrdinalsChanged, why), nil
 		}
 		return s, nil
@@ -388,7 +394,7 @@ func (w Steps) Outside(look plans.Look) plans.Look {
 }
 
 // arrived waits until the pods of the wave are available on the side that receives it.
-func (w Steps) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
+func (w arrival) arrived(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (plans.Observation, error) {
 	pods := map[int32]*corev1.Pod{}
 	for o := range m.Ordinals.All() {
 		pod, err := w.MayBeMissing().Pod(ctx, m.To(), o)
@@ -442,7 +448,7 @@ func available(set *appsv1.StatefulSet, pods map[int32]*corev1.Pod) plans.Observ
 
 // resize returns the write that gives a side its range with or without the wave: start and
 // replicas in ONE request (S7).
-func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Observation {
+func (w ranges) resize(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, has bool, undo plans.Undo) plans.Observation {
 	slice := w.Plan.Slice(side, m.Ordinals, has)
 	next := set.DeepCopy()
 	next.Spec.Replicas = &slice.Replicas
@@ -455,7 +461,7 @@ func (w Steps) resize(m plans.StepContext, side plans.Side, set *appsv1.Stateful
 }
 
 // strange stops at a range that neither we nor the plan can explain (S12).
-func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string) plans.Observation {
+func (w ranges) strange(side plans.Side, set *appsv1.StatefulSet, expected string) plans.Observation {
 	have := plans.SliceOf(set)
 	return plans.Stop(reasons.OrdinalsChanged, fmt.Sprintf("%s has the ordinals %s (start %d), expected %s; replicas were last written by %s; stop that writer and set them back",
 		w.Plan.On(side).Set(), have, have.Start, expected, plans.Writer(set, "spec", "replicas")))
@@ -463,7 +469,7 @@ func (w Steps) strange(side plans.Side, set *appsv1.StatefulSet, expected string
 
 // either returns the ranges that a set may have while a wave leaves or arrives, without the one that it has. Before that
 // the wave is where it was.
-func (w Steps) either(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) string {
+func (w ranges) either(m plans.StepContext, side plans.Side, set *appsv1.StatefulSet) string {
 	with, without := w.Plan.Slice(side, m.Ordinals, true), w.Plan.Slice(side, m.Ordinals, false)
 	switch have := plans.SliceOf(set); {
 	case !m.Began && !m.Unsure() && side == m.From:

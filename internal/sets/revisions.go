@@ -11,7 +11,7 @@ import (
 // UnmarkRevisions removes our mark from the revisions of the sets that remain (S15): the controller of a set
 // copies the annotations of the set to each revision that it creates. It runs AFTER the mark is off the set,
 // or a new revision could get it.
-func (w Steps) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+func (w Ending) UnmarkRevisions(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	for _, side := range []plans.Side{m.From, m.To()} {
 		set, err := w.Set(ctx, side)
 		if err != nil {

@@ -26,6 +26,20 @@ type Steps struct {
 	Twice *Twice
 }
 
+// comparison compares what the pods of both sides start with.
+type comparison struct {
+	clusters.Pair
+	twins *Twins
+	twice *Twice
+}
+
+func comparisonOf(w Steps) comparison { return comparison{w.Pair, w.Twins, w.Twice} }
+
+// ranges looks at the range and identity of the sets, and changes a range.
+type ranges struct{ clusters.Pair }
+
+func rangesOf(w clusters.Pair) ranges { return ranges{w} }
+
 // Ready returns the reason why a pod is not ready to serve, or "".
 func Ready(pod *corev1.Pod) string {
 	switch {

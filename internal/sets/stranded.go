@@ -73,7 +73,7 @@ func (d stranded) tend(ctx context.Context, m plans.StepContext, side plans.Side
 		return waits, err
 	}
 	ordinal, pod := next(m.Ordinals, pods)
-	if pod == nil || !metav1.IsControlledBy(pod, set) || d.again(side, set, m.Ordinals) != "" {
+	if pod == nil || !metav1.IsControlledBy(pod, set) || rangesOf(d.Pair).again(side, set, m.Ordinals) != "" {
 		return waits, nil
 	}
 	why, err := d.holds(ctx, side, set, ordinal, pods)
@@ -194,7 +194,7 @@ func (d stranded) oneTooMany(ctx context.Context, m plans.StepContext, side plan
 
 // inOrder adds to the wait for the pod of an ordinal that there is none of because of another one: in order, the set's
 // controller makes it when all pods below it are available.
-func (w Steps) inOrder(ctx context.Context, m plans.StepContext, ordinal int32, set *appsv1.StatefulSet, waits plans.Observation) (plans.Observation, error) {
+func (w arrival) inOrder(ctx context.Context, m plans.StepContext, ordinal int32, set *appsv1.StatefulSet, waits plans.Observation) (plans.Observation, error) {
 	if waits.Idle || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return waits, nil
 	}

@@ -77,7 +77,7 @@ func (w Steps) mayGo(ctx context.Context, m plans.StepContext, from, to *appsv1.
 	if m.Unfit != nil && here.serving > 0 {
 		return d, plans.Stop(reasons.ChecksFailed, m.Unfit.Why), m.Unfit.Err
 	}
-	if s, err := w.alike(ctx, m, from, to, here.serving > 0); err != nil || s.Standing != plans.After {
+	if s, err := comparisonOf(w).alike(ctx, m, from, to, here.serving > 0); err != nil || s.Standing != plans.After {
 		s.Eases = true // until the user has made them alike, which may take long
 		return d, s, err
 	}
@@ -156,7 +156,7 @@ func (w Steps) displaced(m plans.StepContext, from, to *appsv1.StatefulSet) *pla
 		own := w.Plan.Slice(s.side, m.Ordinals, s.has)
 		for o := range plans.SliceOf(s.set).All() {
 			if !own.Has(o) {
-				stop := w.strange(s.side, s.set, own.String())
+				stop := rangesOf(w.Pair).strange(s.side, s.set, own.String())
 				return &stop
 			}
 		}
@@ -185,12 +185,12 @@ func (w Steps) Steadily(ctx context.Context, m plans.StepContext) (plans.Observa
 				return s, err
 			}
 		}
-	} else if stop := w.added(m, from); stop != nil && !m.Unsure() {
+	} else if stop := rangesOf(w.Pair).added(m, from); stop != nil && !m.Unsure() {
 		return *stop, nil
 	} else if stop := w.displaced(m, from, to); stop != nil {
 		return *stop, nil
 	}
-	if s := w.pin(m, map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to}); s.Standing != plans.After {
+	if s := pinningOf(w.Pair).pin(m, map[plans.Side]*appsv1.StatefulSet{m.From: from, m.To(): to}); s.Standing != plans.After {
 		return s, nil
 	}
 	return w.Tighten(ctx, m)

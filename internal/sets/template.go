@@ -33,7 +33,7 @@ type Twins struct {
 // template of the side that they leave is what has written their data. It is asked in both directions, since a split may be
 // upgraded on one side, and also of pods that are down: a newer version that does not start may have changed the data
 // before that. After, if there is nothing to hold for.
-func (w Steps) otherTemplate(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (plans.Observation, error) {
+func (w comparison) otherTemplate(ctx context.Context, m plans.StepContext, from, to *appsv1.StatefulSet) (plans.Observation, error) {
 	source, destination := from, to
 	if m.From == plans.Destination {
 		source, destination = to, from
@@ -61,11 +61,11 @@ func (w Steps) otherTemplate(ctx context.Context, m plans.StepContext, from, to 
 // differences compares the template of the destination with what the plan makes of the source's. Where they are not equal
 // as they stand, the API server of the destination makes a copy of the source's set as a dry run: defaults and webhooks are
 // no differences. A pair is tried once. If that server refuses the copy, what differs as it stands counts.
-func (w Steps) differences(ctx context.Context, pair string, source, want, destination *appsv1.StatefulSet) ([]build.Difference, error) {
-	if w.Twins != nil {
-		w.Twins.lock.Lock()
-		defer w.Twins.lock.Unlock()
-		if found, ok := w.Twins.known[pair]; ok {
+func (w comparison) differences(ctx context.Context, pair string, source, want, destination *appsv1.StatefulSet) ([]build.Difference, error) {
+	if w.twins != nil {
+		w.twins.lock.Lock()
+		defer w.twins.lock.Unlock()
+		if found, ok := w.twins.known[pair]; ok {
 			return found, nil
 		}
 	}
@@ -82,11 +82,11 @@ func (w Steps) differences(ctx context.Context, pair string, source, want, desti
 			return nil, err
 		}
 	}
-	if w.Twins != nil {
-		if w.Twins.known == nil || len(w.Twins.known) > 64 {
-			w.Twins.known = map[string][]build.Difference{}
+	if w.twins != nil {
+		if w.twins.known == nil || len(w.twins.known) > 64 {
+			w.twins.known = map[string][]build.Difference{}
 		}
-		w.Twins.known[pair] = found
+		w.twins.known[pair] = found
 	}
 	return found, nil
 }
@@ -188,7 +188,7 @@ func few(found []build.Difference, from plans.Side) string {
 
 // alignment returns the command that gives the side which receives the wave the template of the other one. Patches may have
 // made an image of the destination from another one of the source, which the user knows.
-func (w Steps) alignment(m plans.StepContext, found []build.Difference) string {
+func (w comparison) alignment(m plans.StepContext, found []build.Difference) string {
 	to := w.Plan.On(m.To())
 	edit := fmt.Sprintf("`kubectl -n %s edit %s %s`", to.Namespace, strings.ToLower(to.SetKind()), to.Name)
 	if to.IsSlice() || m.To() == plans.Source && len(w.Plan.Patches) > 0 {

@@ -87,7 +87,7 @@ func TestTheCommandThatMakesTheTemplatesAlike(t *testing.T) {
 	} {
 		p := &plans.Plan{Source: plans.Ref{Namespace: "shop", Name: "web"}, Destination: plans.Ref{Namespace: "mall", Name: "web", Kind: c.kind}, Patches: make([]plans.Patch, c.patches)}
 		w := Steps{Pair: clusters.Pair{Plan: p}}
-		if got := w.alignment(plans.StepContext{Step: plans.Step{Op: plans.Shrink, From: c.from}}, c.found); got != c.want {
+		if got := comparisonOf(w).alignment(plans.StepContext{Step: plans.Step{Op: plans.Shrink, From: c.from}}, c.found); got != c.want {
 			t.Errorf("%s: %s, expected %s", name, got, c.want)
 		}
 	}

@@ -24,7 +24,7 @@ var usage = regexp.MustCompile(`, used: .*`)
 
 // unmade returns why the controller of a set does not create a pod, in the words of its newest Event, or "". Only the
 // controller knows it, and nothing depends on it: a process that may not list Events learns nothing.
-func (w Steps) unmade(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) string {
+func (w arrival) unmade(ctx context.Context, side plans.Side, set *appsv1.StatefulSet) string {
 	var all corev1.EventList
 	if w.On[side].List(ctx, &all, client.InNamespace(set.Namespace), client.MatchingFields{"involvedObject.name": set.Name, "reason": failedCreate}) != nil {
 		return ""

@@ -52,17 +52,17 @@ func TestAPodThatIsNotCreatedHasTheReasonOfItsController(t *testing.T) {
 	w := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: on, plans.Destination: on}}}
 	step, m := plans.Step{Op: plans.Grow, From: plans.Source, Ordinals: plans.Slice{Start: 2, Replicas: 1}}, plans.StepContext{}
 	m.Step = step
-	wait := w.comes(m, 2, nil)
-	if got := w.missing(t.Context(), m, set, wait); !strings.HasSuffix(got.Reason, `does not exist yet: create Pod web-2 in StatefulSet web failed error: pods "web-2" is forbidden: exceeded quota: all, requested: pods=1`) || got.Again == 0 {
+	wait := arrivalOf(w.Pair).comes(m, 2, nil)
+	if got := arrivalOf(w.Pair).missing(t.Context(), m, set, wait); !strings.HasSuffix(got.Reason, `does not exist yet: create Pod web-2 in StatefulSet web failed error: pods "web-2" is forbidden: exceeded quota: all, requested: pods=1`) || got.Again == 0 {
 		t.Errorf("%+v", got)
 	}
 	refuse = true
-	if got := w.missing(t.Context(), m, set, wait); got.Reason != wait.Reason {
+	if got := arrivalOf(w.Pair).missing(t.Context(), m, set, wait); got.Reason != wait.Reason {
 		t.Errorf("without the right: %+v", got)
 	}
 	refuse = false
 	set.Generation = 3
-	if got := w.missing(t.Context(), m, set, wait); got.Reason != wait.Reason {
+	if got := arrivalOf(w.Pair).missing(t.Context(), m, set, wait); got.Reason != wait.Reason {
 		t.Errorf("before the controller has seen the range: %+v", got)
 	}
 }

@@ -40,7 +40,6 @@ func seams() map[string]figures {
 		"plans/journal.Journal":     {57, 8, 36}, // what is saved, and what is reported
 		"report.Report":             {7, 1, 30},  // one of the read models of a plan
 		"report.drawing":            {1, 1, 22},  // one of the read models of a plan
-		"sets.Steps":                {69, 15, 4}, // its steps and its looks at copies
 		"view.Migration":            {12, 3, 24}, // one of the read models of a plan
 	}
 }
