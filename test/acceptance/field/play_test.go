@@ -195,7 +195,6 @@ func (c *scene) play() {
 		return
 	}
 	m := c.apply(plan)
-	c.t.Logf("%d\n%s", m.code, m.said)
 	c.judge(m)
 	if c.aborts && m.code == done {
 		for _, command := range c.breaks {
@@ -266,14 +265,12 @@ func (c *scene) of(verb string, more ...string) []string {
 // planName reads the name of the plan from its file.
 func (c *scene) planName() string {
 	c.t.Helper()
-	var made struct {
-		Metadata struct{ Name string }
-	}
+	var made struct{ Name string }
 	text, err := os.ReadFile(filepath.Join(c.dir, "plan.yaml"))
 	if err = errors.Join(err, yaml.Unmarshal(text, &made)); err != nil {
 		c.t.Fatal(err)
 	}
-	return made.Metadata.Name
+	return made.Name
 }
 
 // outcome is the end of a command.
