@@ -54,9 +54,6 @@ func FieldManagers(_ context.Context, i check.Inspection) ([]check.Finding, erro
 // pulumi is what Pulumi calls itself: with server-side apply, each resource has digits of its own.
 var pulumi = regexp.MustCompile(`^pulumi-(resource-)?kubernetes(-[0-9a-f]{8})?(\.exe)?$`)
 
-// runOnce are tools for deployment that end when they have applied. Each of them can also be run by a controller.
-var runOnce = []string{"kapp", "kapp-server", "kluctl", "timoni", "werf", "tanka"}
-
 // manager is a field manager that has written a field which a move writes.
 type manager struct {
 	name     string
@@ -80,6 +77,7 @@ func (m manager) String() string {
 
 // managers returns the managers that have written a field which a move writes, and that no rule lets pass.
 func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(time.Time) time.Duration) []manager {
+	runOnce := []string{"kapp", "kapp-server", "kluctl", "tanka", "timoni", "werf"} // tools that end, unless a controller runs them
 	var out []manager
 	for _, e := range entries {
 		if e.FieldsV1 == nil || passes(e) {

@@ -301,8 +301,11 @@ func (c *scene) command(out *bytes.Buffer, args ...string) *exec.Cmd {
 // end waits for a command. One that is stuck is stopped; what it has left behind is judged.
 func (c *scene) end(cmd *exec.Cmd) int {
 	c.t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its exit code says more
+	}()
 	select {
 	case <-ended:
 	case <-time.After(stuck):
