@@ -2,6 +2,8 @@ package plans
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +106,17 @@ func RefuseName(name string) error {
 		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or timeline, or of an adoption; give another one with --name", name, name)
 	}
 	return nil
+}
+
+// NameFor returns the name of a plan that moves a set and was given none: that of the set, if a plan can have it. One
+// that is longer, or belongs to other objects, is cut, and a hash of the whole keeps it apart from others.
+func NameFor(set string) string {
+	if RefuseName(set) == nil {
+		return set
+	}
+	sum := sha256.Sum256([]byte(set))
+	kept := strings.TrimPrefix(strings.ReplaceAll(set, ".", "-"), "adopt-")
+	return strings.TrimRight(kept[:min(len(kept), 31)], "-") + "-" + hex.EncodeToString(sum[:4])
 }
 
 func refuseCounts(p *Plan) error {
