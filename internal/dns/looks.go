@@ -20,6 +20,15 @@ import (
 func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, pod *corev1.Pod, ordinal int32) (string, error) {
 	var own plans.Directory
 	for _, d := range p.Directories() {
+		if d.Client != "" {
+			if d.Lists == side {
+				continue
+			}
+			if why, err := unlisted(ctx, p, on[d.On], d, pod, ordinal); err != nil || why != "" {
+				return why, err
+			}
+			continue
+		}
 		if d.Lists == side { // the control plane lists it there, by the Service
 			own = d
 			continue
@@ -29,7 +38,9 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 			return "", err
 		}
 		for _, ip := range needed {
-			found, err := listed(ctx, on[d.On], d, sliceName(p, family(ip), ordinal), ip, pod.Name)
+			found, err := listed(ctx, on[d.On], d, sliceName(p, d, family(ip), ordinal), func(e discoveryv1.Endpoint) bool {
+				return e.Hostname != nil && *e.Hostname == pod.Name && slices.Contains(e.Addresses, ip)
+			})
 			if err != nil {
 				return "", err
 			}
@@ -76,7 +87,8 @@ func family(address string) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-func listed(ctx context.Context, c client.Client, d plans.Directory, slice, address, hostname string) (bool, error) {
+// listed reports whether a slice lists a pod as ready.
+func listed(ctx context.Context, c client.Client, d plans.Directory, slice string, is func(discoveryv1.Endpoint) bool) (bool, error) {
 	var s discoveryv1.EndpointSlice
 	key := client.ObjectKey{Namespace: d.Namespace, Name: slice}
 	if err := c.Get(ctx, key, &s); err != nil {
@@ -86,8 +98,7 @@ func listed(ctx context.Context, c client.Client, d plans.Directory, slice, addr
 		return false, fmt.Errorf("reading EndpointSlice %s on the %s: %w", key, d.On, err)
 	}
 	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-		return e.Hostname != nil && *e.Hostname == hostname && slices.Contains(e.Addresses, address) &&
-			e.Conditions.Ready != nil && *e.Conditions.Ready
+		return is(e) && e.Conditions.Ready != nil && *e.Conditions.Ready
 	}), nil
 }
 
@@ -145,14 +156,14 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 		if s, err := unexport(ctx, p, on, m); err != nil || s.Standing != plans.After {
 			return s, err
 		}
+		for _, side := range plans.Sides() {
+			for _, namespace := range p.Directories().In(side) {
+				if s, err := unlist(ctx, p, on[side], side, namespace); err != nil || s.Standing != plans.After {
+					return s, err
+				}
+			}
+		}
 		for _, d := range p.Directories() {
-			var all discoveryv1.EndpointSliceList
-			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
-				return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
-			}
-			if i := slices.IndexFunc(all.Items, func(s discoveryv1.EndpointSlice) bool { return ofPlan(&s) }); i >= 0 {
-				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
-			}
 			if d.Lists != "" {
 				continue
 			}
@@ -167,6 +178,18 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 		}
 		return plans.Done(), nil
 	}
+}
+
+// unlist deletes the slices of a plan in a namespace.
+func unlist(ctx context.Context, p *plans.Plan, c client.Client, side plans.Side, namespace string) (plans.Observation, error) {
+	var all discoveryv1.EndpointSliceList
+	if err := c.List(ctx, &all, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
+		return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", namespace, side, err)
+	}
+	if i := slices.IndexFunc(all.Items, func(s discoveryv1.EndpointSlice) bool { return ofPlan(&s) }); i >= 0 {
+		return remove(c, namespace, "EndpointSlice", &all.Items[i], side), nil
+	}
+	return plans.Done(), nil
 }
 
 func remove[O writes.Own](c client.Client, namespace, kind string, o O, side plans.Side) plans.Observation {
