@@ -61,9 +61,9 @@ func clientEndpoint(d plans.Directory, service *corev1.Service, pod *corev1.Pod,
 	return e
 }
 
-// unlisted returns the reason why a pod that has arrived on a side is not yet listed by a Service of clients of the other
+// unlisted returns the reason why the pod is not yet listed by a Service of clients of the other
 // side that selects it, read live, or "".
-func unlisted(ctx context.Context, p *plans.Plan, c client.Client, d plans.Directory, pod *corev1.Pod, ordinal int32) (string, error) {
+func (a arrival) unlisted(ctx context.Context, c client.Client, d plans.Directory) (string, error) {
 	var service corev1.Service
 	key := client.ObjectKey{Namespace: d.Namespace, Name: d.Client}
 	if err := c.Get(ctx, key, &service); err != nil {
@@ -72,20 +72,20 @@ func unlisted(ctx context.Context, p *plans.Plan, c client.Client, d plans.Direc
 		}
 		return "", fmt.Errorf("reading Service %s on the %s: %w", key, d.On, err)
 	}
-	if !clients.Selects(&service, pod.Labels) {
+	if !clients.Selects(&service, a.pod.Labels) {
 		return "", nil
 	}
 	for _, t := range families(&service) {
-		address := addressOf(pod, t)
+		address := addressOf(a.pod, t)
 		if address == "" {
 			continue
 		}
-		found, err := listed(ctx, c, d, sliceName(p, d, t, ordinal), func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, address) })
+		found, err := listed(ctx, c, d, sliceName(a.plan, d, t, a.ordinal), func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, address) })
 		if err != nil {
 			return "", err
 		}
 		if !found {
-			return fmt.Sprintf("pod %s is available, waiting until Service %s on the %s, by which clients find it, lists its address %s", pod.Name, key, d.On, address), nil
+			return fmt.Sprintf("pod %s is available, waiting until Service %s on the %s, by which clients find it, lists its address %s", a.pod.Name, key, d.On, address), nil
 		}
 	}
 	return "", nil

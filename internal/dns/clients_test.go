@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,11 +60,16 @@ func TestAServiceOfClientsListsThePodsOfTheOtherSide(t *testing.T) {
 		"not ready, and published": {func(_ *plans.Plan, s *corev1.Service, pod *corev1.Pod) {
 			s.Spec.PublishNotReadyAddresses, pod.Status.Conditions = true, nil
 		}, "10.0.1.1 true false false node-1"},
-		"ended":                      {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, ""},
-		"without an address":         {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Status.PodIPs = nil }, ""},
-		"without the role":           {func(_ *plans.Plan, s *corev1.Service, _ *corev1.Pod) { s.Spec.Selector["role"] = "primary" }, ""},
-		"with the role":              {func(_ *plans.Plan, s *corev1.Service, pod *corev1.Pod) { s.Spec.Selector["role"] = "primary"; pod.Labels["role"] = "primary" }, "10.0.1.1 true true false node-1"},
-		"of a Service of two stacks": {func(_ *plans.Plan, s *corev1.Service, _ *corev1.Pod) { s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPv6Protocol) }, "10.0.1.1 true true false node-1, fd00::1 true true false node-1"},
+		"ended":              {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, ""},
+		"without an address": {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Status.PodIPs = nil }, ""},
+		"without the role":   {func(_ *plans.Plan, s *corev1.Service, _ *corev1.Pod) { s.Spec.Selector["role"] = "primary" }, ""},
+		"with the role": {func(_ *plans.Plan, s *corev1.Service, pod *corev1.Pod) {
+			s.Spec.Selector["role"] = "primary"
+			pod.Labels["role"] = "primary"
+		}, "10.0.1.1 true true false node-1"},
+		"of a Service of two stacks": {func(_ *plans.Plan, s *corev1.Service, _ *corev1.Pod) {
+			s.Spec.IPFamilies = append(s.Spec.IPFamilies, corev1.IPv6Protocol)
+		}, "10.0.1.1 true true false node-1, fd00::1 true true false node-1"},
 		"of no family":               {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Status.PodIPs = pod.Status.PodIPs[1:] }, ""},
 		"of a Service of the user's": {func(_ *plans.Plan, s *corev1.Service, _ *corev1.Pod) { s.Spec.Selector = nil }, ""},
 		"of another set's ordinals":  {func(_ *plans.Plan, _ *corev1.Service, pod *corev1.Pod) { pod.Name = "web-120" }, ""},
@@ -246,7 +250,7 @@ func TestClientsAreServedWithoutNames(t *testing.T) {
 		t.Errorf("%v, %v", seen, err)
 	}
 	kept := plans.StepContext{Step: plans.Step{Op: plans.Thaw, From: plans.Source}, KeepNames: true}
-	if err := api.Create(context.Background(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: slice.Name, Labels: slice.Labels}}); err != nil {
+	if err := api.Create(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: slice.Name, Labels: slice.Labels}}); err != nil {
 		t.Fatal(err)
 	}
 	if seen, err = Remove(p, on, func() {})(t.Context(), kept); err != nil || seen.Standing != plans.After {
@@ -278,6 +282,12 @@ func TestTheSlicesOfClientsAreInTheRights(t *testing.T) {
 			t.Errorf("%s: %+v", side, all)
 		}
 	}
+}
+
+// Each slice is announced before it is written.
+func TestTheSlicesOfClientsAreInTheWrites(t *testing.T) {
+	p := serving()
+	p.Count = 3
 	for op, verb := range map[plans.Op]part.Verb{plans.Freeze: part.Create, plans.Thaw: part.Delete} {
 		var n int
 		for _, w := range Part().Writes(p, plans.Leg{Direction: plans.Move}, plans.Step{Op: op}) {

@@ -74,7 +74,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"preflight/pods", "part preflight/volumes preflight/owners preflight/access preflight/check sets sets/copies storage dns clusters plans plans/build writes clusters/answers"},
 		{"preflight/volumes", "preflight/owners preflight/access preflight/check storage clusters plans plans/build writes clusters/answers"},
 		{"preflight/owners", "preflight/check clusters plans"},
-		{"preflight/access", "part parts preflight/check storage pdb dns clusters plans plans/journal writes reasons"},
+		{"preflight/access", "part parts preflight/check storage pdb dns dns/clients clusters plans plans/journal writes reasons"},
 		{"preflight/checktest", "preflight/check storage clusters plans plans/build plans/planstest"},
 		{"preflight/check", "sets storage records clusters plans plans/build reasons"},
 		{"adoption", "sets clusters plans reads writes reasons slicecontroller/v1alpha1"},

@@ -110,3 +110,25 @@ func (s Side) list(ctx context.Context) ([]corev1.Service, []corev1.Pod, error) 
 	}
 	return services.Items, pods.Items, nil
 }
+
+// Left returns how many of the pods of the set that the Service selects are left on their side before the first wave and
+// after each one, in the order of a move.
+func (s Service) Left(p *plans.Plan, leg plans.Leg) []int {
+	moved := map[string]bool{}
+	left := func() (n int) {
+		for _, pod := range s.Pods {
+			if !moved[pod.Name] {
+				n++
+			}
+		}
+		return n
+	}
+	out := []int{left()}
+	for wave := range p.Waves(leg) {
+		for o := range wave.All() {
+			moved[p.Pod(plans.Source, o)] = true
+		}
+		out = append(out, left())
+	}
+	return out
+}
