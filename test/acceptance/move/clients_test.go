@@ -42,6 +42,25 @@ func TestClientsHaveEveryOrdinalButTheOneThatMoves(t *testing.T) {
 	})
 }
 
+// A Service that nothing but the bridge serves holds a finalize, which keeps it served on request.
+func TestAFinalizeKeepsWhatClientsHaveLeft(t *testing.T) {
+	inBothModes(t, options{replicas: 1}, func(s *migration) {
+		t := s.t
+		s.create(s.source, entryOf(s.source, "web-clients", map[string]string{"app": "web"}))
+		run(t, s.planArgs()...).expect(t, done, "Service web-clients: 1, 0 endpoints of its own", "the destination has no such Service")
+		run(t, s.applyArgs()...).expect(t, done, "moved: 1 ordinals")
+		old := s.follow(s.source, "web-clients")
+		s.eventually("clients know the pod", func(context.Context) bool { return old.now() == 1 })
+		run(t, s.args("finalize")...).expect(t, failed, "Service "+s.source.namespace+"/web-clients would have no endpoint", "--keep-names", "--ignore clients")
+		run(t, s.args("finalize", "--keep-names")...).expect(t, done, "finalized")
+		if old.now() != 1 {
+			t.Errorf("clients find %d pods after finalize, expected 1", old.now())
+		}
+		run(t, s.args("names", "--remove", "--yes")...).expect(t, done, "delete EndpointSlice")
+		s.unbridged()
+	})
+}
+
 // entryOf returns a Service of clients with an address of its own.
 func entryOf(on *end, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
