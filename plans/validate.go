@@ -93,6 +93,25 @@ func refuseNames(p *Plan) error {
 	default:
 		return fmt.Errorf("names: mode is %q, expected %s, %s or %s", p.Names.Mode, Bridge, MCS, NoNames)
 	}
+	return refuseClients(p)
+}
+
+func refuseClients(p *Plan) error {
+	for k, name := range p.Names.Clients {
+		switch {
+		case !label(name):
+			return fmt.Errorf("names: clients has %.60q, expected the name of a Service", name)
+		case k > 0 && p.Names.Clients[k-1] >= name:
+			return fmt.Errorf("names: clients has %s after %s, expected each once, sorted", name, p.Names.Clients[k-1])
+		case name == p.Names.Service:
+			return fmt.Errorf("names: clients has %s, which is the governing Service", name)
+		}
+	}
+	for _, d := range p.Directories() {
+		if !p.Names.Reaches(d.SameNodes) {
+			return fmt.Errorf("names: clients has %s, and mode %s does not say that the pod networks are routed; expected %s", d.Client, p.Names.Mode, Bridge)
+		}
+	}
 	return nil
 }
 

@@ -290,6 +290,12 @@ func networkChecks() []row {
 			remedy: "make the two Services equal",
 		},
 		{
+			name: "clients", worst: check.Fail, ignorable: true, run: Clients,
+			oneWay: "the bridge serves both ways alike, and the source served them before",
+			about:  "every Service that selects the pods can be kept served until the end, and has an equal on the destination",
+			remedy: "let the names be bridged, make the Service on the destination, or switch its clients",
+		},
+		{
 			name: "old-names", worst: check.Warn, ignorable: true, run: pods.OldNames,
 			about:  "neither the pod template nor its ConfigMaps name the old namespace",
 			remedy: "change the names after the move, or finalize with --keep-names",

@@ -26,5 +26,8 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
 		return nil, err
 	}
+	if in.Names.Clients, err = bridged(ctx, on, in); err != nil {
+		return nil, err
+	}
 	return build.Plan(in)
 }

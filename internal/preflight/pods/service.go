@@ -116,7 +116,7 @@ func OldNames(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 		}
 	}
 	remedy := fmt.Sprintf("write %s there before the source goes", next)
-	if len(i.Plan.Directories()) > 0 {
+	if i.Plan.Names.Mode == plans.Bridge {
 		remedy = fmt.Sprintf("both names are answered until the end: write %s there before `finalize`, or finalize with --keep-names", next)
 	}
 	var out []check.Finding
