@@ -358,7 +358,7 @@ func capacityChecks() []row {
 	return grouped("Capacity", []row{
 		{
 			name: "nodes-fit", worst: check.Fail, ignorable: true, wave: always, back: healthy, run: pods.NodesFit,
-			about:  "the destination has nodes for the pods: requests, taints, node affinity, and where the volumes are",
+			about:  "the scheduler finds a node for each pod that is to come, in the order of the plan: taints, affinity, room, ports, spread, volumes",
 			remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		},
 	})

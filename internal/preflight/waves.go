@@ -28,6 +28,8 @@ type Waves struct {
 	passed    time.Time
 	direction plans.Direction
 	voids     int // how often they were void
+	// read is what their inspections share.
+	read check.Memory
 }
 
 // standingValidity is how long the standing checks hold after they have passed. What they look for is made by people
@@ -99,7 +101,7 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	}
 	i := check.Inspect(w.Plan, w.On.Watched())
 	i.Ordinals, i.Midway, i.Taken, i.Orchestrated = ordinals, true, true, w.Orchestrated
-	i.Ignored = slices.Concat(w.Plan.Ignored, j.Assurances.Ignored)
+	i.Ignored, i.Coming = slices.Concat(w.Plan.Ignored, j.Assurances.Ignored), coming(w.Plan, j.Leg, ordinals)
 	if j.Leg.Direction == plans.Abort {
 		i.From = plans.Destination
 	}
@@ -114,6 +116,9 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	}
 	began, voids := w.Now(), w.voided()
 	due := w.due(j.Leg.Direction, began)
+	if i = i.Keeping(&w.read); !w.stands(j.Leg.Direction, began) {
+		w.read.Fade()
+	}
 	bars := func(c row) bool { return i.From == plans.Source || c.back == everyWave }
 	asked := slices.DeleteFunc(slices.Clone(due), func(c row) bool { return !bars(c) })
 	answers, err := results(ctx, i, asked)
@@ -130,6 +135,19 @@ func (w *Waves) Check(ctx context.Context, j *journal.Journal, ordinals plans.Sl
 	found.Unready = (&Report{Checks: answered}).Failed()
 	w.note(j.Leg.Direction, began, voids, slices.Concat(asked, more), slices.Concat(answers, answered))
 	return found, nil
+}
+
+// coming returns the waves of a leg that have not left yet, when these ordinals are the next.
+func coming(p *plans.Plan, l plans.Leg, next plans.Slice) []plans.Slice {
+	out := []plans.Slice{next}
+	found := false
+	for wave := range p.Waves(l) {
+		if found {
+			out = append(out, wave)
+		}
+		found = found || wave.Has(next.Start) || wave.Has(next.End()-1)
+	}
+	return out
 }
 
 // Passed records that every check of the plan has passed, for this process, at that time. The first wave of a Move then

@@ -222,3 +222,27 @@ func TestAWaveMayBeCheckedWhileAnEarlierCheckRuns(t *testing.T) {
 	}
 	checks.Wait()
 }
+
+// A wave is asked about together with those that follow it, in the order of the leg.
+func TestTheWavesThatFollowAreThoseOfTheLeg(t *testing.T) {
+	p := &plans.Plan{Start: 0, Count: 5, Window: 2}
+	for _, c := range []struct {
+		leg  plans.Leg
+		next plans.Slice
+		want string
+	}{
+		{p.FirstLeg(), plans.Slice{Start: 3, Replicas: 2}, "[3..4][1..2][0]"},
+		{p.FirstLeg(), plans.Slice{Start: 1, Replicas: 2}, "[1..2][0]"},
+		{p.FirstLeg(), plans.Slice{Start: 0, Replicas: 1}, "[0]"},
+		{plans.Leg{Direction: plans.Move, Lowest: 2, End: 5}, plans.Slice{Start: 3, Replicas: 2}, "[3..4][2]"}, // to a split
+		{plans.Leg{Direction: plans.Abort, Lowest: 1, End: 5}, plans.Slice{Start: 1, Replicas: 2}, "[1..2][3..4]"},
+	} {
+		said := ""
+		for _, s := range coming(p, c.leg, c.next) {
+			said += s.String()
+		}
+		if said != c.want {
+			t.Errorf("%+v: %s, expected %s", c.next, said, c.want)
+		}
+	}
+}

@@ -220,6 +220,7 @@ func (m *misfortune) vanish(s *store) {
 		}
 	}
 	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: gone.Name + "x"}}
+	fresh.Status.Allocatable = roomForPods()
 	fresh.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	must(s.Create(context.TODO(), fresh))
 }

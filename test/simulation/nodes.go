@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -272,4 +273,9 @@ func (w *world) attach(s *store, pv *corev1.PersistentVolume, node *corev1.Node)
 	va.Annotations = map[string]string{"disk": diskOf(pv)}
 	must(s.Create(context.TODO(), va))
 	return true
+}
+
+// roomForPods is what a node can take.
+func roomForPods() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourcePods: quantity.MustParse("110")}
 }

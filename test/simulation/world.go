@@ -192,7 +192,7 @@ func newWorld(sc options) *world {
 		}
 		for _, name := range sc.nodes() {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-" + name}}
-			node.Status.Conditions = nodeIsReady()
+			node.Status.Conditions, node.Status.Allocatable = nodeIsReady(), roomForPods()
 			must(s.Create(context.TODO(), node))
 		}
 	}

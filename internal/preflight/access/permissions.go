@@ -58,8 +58,9 @@ func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 	return r
 }
 
-// ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the classes
-// of claims that start empty, and the workloads whose pods would have the claims of the set; and those by which a plan finds
+// ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the pods
+// that have the room of its nodes, the namespaces that rules mean, how many volumes a node attaches, the classes of claims
+// that start empty, and the workloads whose pods would have the claims of the set; and those by which a plan finds
 // the Services of clients and what points at them. They are not part of Rights: no step depends on them, and a check that may not look warns.
 // Between waves a warning bars nothing, so that an orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
@@ -72,7 +73,9 @@ func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 		}
 		out = append(out, part.Right{Group: clients.Multi, Resource: "serviceexports", Verbs: list})
 	}
+	out = append(out, part.Right{Resource: "pods", Verbs: list, ClusterWide: true}, part.Right{Resource: "namespaces", Verbs: list, ClusterWide: true})
 	if len(p.Moved()) > 0 {
+		out = append(out, part.Right{Group: "storage.k8s.io", Resource: "csinodes", Verbs: list, ClusterWide: true})
 		out = append(out, part.Right{Group: "batch", Resource: "cronjobs", Verbs: list}, part.Right{Group: "batch", Resource: "jobs", Verbs: list},
 			part.Right{Group: "apps", Resource: "deployments", Verbs: list}, part.Right{Group: "apps", Resource: "statefulsets", Verbs: list}, part.Right{Group: "apps", Resource: "daemonsets", Verbs: list})
 	}

@@ -31,8 +31,12 @@ type Inspection struct {
 	Taken, Draft bool
 	// Ignored are the checks of which the user accepts what they find.
 	Ignored []string
+	// Coming are the waves that have not left yet, that of Ordinals first. Nil means those of a plan that has not begun.
+	Coming []plans.Slice
 	Caller
 	memo *memo
+	// kept outlasts this inspection.
+	kept *Memory
 }
 
 // Caller is who asks for an inspection.
@@ -94,8 +98,29 @@ type bindings struct {
 // Inspect starts an inspection of all ordinals of a plan.
 func Inspect(p *plans.Plan, on clusters.Clusters) Inspection {
 	return Inspection{
-		Pair: clusters.Pair{Plan: p, On: on}, Ordinals: p.Ordinals(), From: plans.Source, Ignored: p.Ignored, memo: &memo{known: map[any]*memory{}},
+		Pair: clusters.Pair{Plan: p, On: on}, Ordinals: p.Ordinals(), From: plans.Source, Ignored: p.Ignored, memo: &memo{known: map[any]*memory{}}, kept: &Memory{},
 	}
+}
+
+// Of returns an inspection of other ordinals of the same state, which shares no reads with this one.
+func (i Inspection) Of(ordinals plans.Slice) Inspection {
+	i.Ordinals, i.memo = ordinals, &memo{known: map[any]*memory{}}
+	return i
+}
+
+// Waves returns the ordinals that have not left yet, as they will.
+func (i Inspection) Waves() []plans.Slice {
+	if i.Coming != nil {
+		return i.Coming
+	}
+	var out []plans.Slice
+	for wave := range i.Plan.Waves(i.Plan.FirstLeg()) {
+		start, end := max(wave.Start, i.Ordinals.Start), min(wave.End(), i.Ordinals.End())
+		if start < end {
+			out = append(out, plans.Slice{Start: start, Replicas: end - start})
+		}
+	}
+	return out
 }
 
 // Name returns the name of a side's set, as a finding prints it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,12 +44,14 @@ type Estate struct {
 	// Shared is the volume of the claim that the pod template names, if it has one, in short YAML.
 	Shared  string
 	Spec    string // of the pods, in short YAML
+	Labels  map[string]string
 	Patch   string
 	Storage plans.Storage
 	One     bool // whether both sides are in one cluster
 	Here    []client.Object
 	There   []client.Object
-	// Forbids is a type that no client may read, such as "*v1.ServiceList" or "*v1.StorageClass".
+	// Forbids is a type that no client may read, such as "*v1.ServiceList" or "*v1.StorageClass". With a slash at its end, it
+	// is a list of all namespaces.
 	Forbids string
 }
 
@@ -60,6 +63,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 	if e.Spec != "" {
 		set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, e.Spec)
 	}
+	set.Spec.Template.Labels = e.Labels
 	if len(e.Volumes) > 0 {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 		if e.Template != "" {
@@ -123,8 +127,10 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 		return []string{p.Spec.NodeName}
 	}
 	return concurrent{fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: Powerless,
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if fmt.Sprintf("%T", list) == e.Forbids {
+			where := (&client.ListOptions{}).ApplyOptions(opts)
+			if kind := fmt.Sprintf("%T", list); kind == e.Forbids || kind+"/" == e.Forbids && where.Namespace == "" {
 				return no
 			}
 			return c.List(ctx, list, opts...)
@@ -136,6 +142,15 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 			return c.Get(ctx, key, o, opts...)
 		},
 	}).Build(), clusters.Scheme()}
+}
+
+// Powerless is how a fake API server answers who asks for his rights: he has none that could be asked for.
+func Powerless(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	switch o.(type) {
+	case *authorizationv1.SelfSubjectRulesReview, *authorizationv1.SelfSubjectAccessReview:
+		return nil
+	}
+	return c.Create(ctx, o, opts...)
 }
 
 // concurrent is a fake client that many checks use at once. The fake client adds kinds that it does not know to

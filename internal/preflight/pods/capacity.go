@@ -3,32 +3,19 @@ package pods
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	podresource "k8s.io/component-helpers/resource"
-	scheduling "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
-	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
-	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/storage"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 )
 
-// NodesFit requires a node for each pod, of the side that it comes to: a node that takes the pod (cordons, taints,
-// nodeSelector and required node affinity), that reaches its volumes, and that has room for its requests
-// beside the pods that run there and the ordinals above. It is not the scheduler: it ignores pod affinity,
-// topology spread and attach limits.
+// NodesFit requires a node for each pod that is still to come, in the order of the plan, as the scheduler of that side
+// would find one: beside the pods that run there, those that have come before, and, within one cluster, those that have
+// not left yet. Where the scheduler's choices decide, or something is not known, the user has to.
 func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	nodes, err := nodes(ctx, i)
 	if apierrors.IsForbidden(err) {
@@ -37,32 +24,25 @@ func NodesFit(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	template, err := i.Arriving()
+	q, err := asked(ctx, i)
 	if err != nil {
 		return nil, err
 	}
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	r := freeCapacity{pod: pod, nodes: nodes, used: map[string]corev1.ResourceList{}, running: func(node string) (corev1.ResourceList, error) { return running(ctx, i, node) }}
-	var out []check.Finding
-	for _, o := range slices.Backward(slices.Collect(i.Ordinals.All())) {
-		where, err := reach(ctx, i, o)
-		if err != nil {
-			return nil, err
+	out := unjudged(i, q)
+	if len(out) > 0 || len(q.names) == 0 {
+		return out, nil
+	}
+	c, err := crowdOf(ctx, i, q, nodes)
+	if err != nil {
+		return nil, err
+	}
+	if out = c.unread(i, q); !slices.ContainsFunc(out, func(f check.Finding) bool { return f.Level == check.Fail }) {
+		if found := placed(i, q, &c.world); len(found) > 0 {
+			out = found
 		}
-		why, err := r.take(where)
-		if apierrors.IsForbidden(err) {
-			return append(out, unseenPods(i)), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if why == "" {
-			continue
-		}
-		out = append(out, check.Finding{
-			Object: fmt.Sprintf("pod %s on the %s (%s)", i.Plan.Pod(i.To(), o), i.To(), i.Plan.On(i.To()).Context), Saw: why, Want: "a node that can take it",
-			Remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
-		})
+	}
+	if !i.Midway {
+		out = append(out, ownNamespace(i, c.world.Namespaces)...)
 	}
 	return out, nil
 }
@@ -78,186 +58,133 @@ func nodes(ctx context.Context, i check.Inspection) ([]corev1.Node, error) {
 	})
 }
 
-func unseenPods(i check.Inspection) check.Finding {
-	return check.Finding{
-		Level: check.Warn, Object: fmt.Sprintf("nodes of the %s (%s)", i.To(), i.Plan.On(i.To()).Context), Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
-		Remedy: "let a user who may list them check, or ask for `list` on pods in all namespaces",
-	}
-}
-
-// running sums up the requests of the pods that run on a node of that side. The pods of the set that
-// will leave that very cluster do not count.
-func running(ctx context.Context, i check.Inspection, node string) (corev1.ResourceList, error) {
-	leaving := map[string]bool{}
-	for o := range i.Ordinals.All() {
-		leaving[i.Plan.Pod(i.From, o)] = i.Plan.OneCluster()
-	}
-	used := corev1.ResourceList{}
-	err := clusters.Each(ctx, i.On[i.To()], func() client.ObjectList { return &corev1.PodList{} }, func(p *corev1.Pod) {
-		if !leaving[p.Name] || !metav1.IsControlledBy(p, i.Leaves()) {
-			occupy(used, p)
-		}
-	}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
-	if err != nil {
-		return nil, fmt.Errorf("listing the pods of node %s on the %s: %w", node, i.To(), err)
-	}
-	return used, nil
-}
-
-// reach returns the node affinities that the volumes of an ordinal will have.
-func reach(ctx context.Context, i check.Inspection, ordinal int32) ([]*corev1.NodeSelector, error) {
-	if len(i.Plan.Claims) == 0 {
-		return nil, nil
-	}
-	s, err := volumes.On(ctx, i, plans.Source)
-	if err != nil {
-		return nil, err
-	}
-	b, err := i.Volumes(ctx, ordinal)
-	var out []*corev1.NodeSelector
-	for _, v := range b.Volumes {
-		pv := s.ByName[v.Name]
-		if pv == nil {
-			continue
-		}
-		if !i.Plan.OneCluster() && i.From == plans.Source { // on the way back it is the source's own
-			pv = storage.VolumeFrom(pv, corev1.ObjectReference{}, i.Plan.Storage)
-		}
-		if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil {
-			out = append(out, a.Required)
-		}
-		out = append(out, zones(pv)...)
-	}
-	return out, err
-}
-
-// zones returns the zones of a volume's labels as node affinities. As in the scheduler, a node without any
-// such label matches every zone, and the new form of a label also satisfies the old one.
-func zones(pv *corev1.PersistentVolume) []*corev1.NodeSelector {
-	is := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
-		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
-	}
-	var nowhere corev1.NodeSelectorTerm
-	for _, key := range storage.ZoneLabels() {
-		nowhere.MatchExpressions = append(nowhere.MatchExpressions, is(key, corev1.NodeSelectorOpDoesNotExist))
-	}
-	newer := map[string]string{corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion}
-	var out []*corev1.NodeSelector
-	for _, key := range storage.ZoneLabels() {
-		value, ok := pv.Labels[key]
-		if !ok {
-			continue
-		}
-		in := storage.Zones(value)
-		terms := []corev1.NodeSelectorTerm{nowhere, {MatchExpressions: []corev1.NodeSelectorRequirement{is(key, corev1.NodeSelectorOpIn, in...)}}}
-		if to, old := newer[key]; old {
-			terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{is(key, corev1.NodeSelectorOpDoesNotExist), is(to, corev1.NodeSelectorOpIn, in...)}})
-		}
-		out = append(out, &corev1.NodeSelector{NodeSelectorTerms: terms})
-	}
-	return out
-}
-
-// freeCapacity is the free capacity of a cluster's nodes while pods of one template are placed on them. The
-// pods of a node are listed only when the pod might fit there, so that a cluster with room costs few
-// requests.
-type freeCapacity struct {
-	pod     *corev1.Pod
-	nodes   []corev1.Node
-	used    map[string]corev1.ResourceList // by node; absent: not listed yet
-	running func(node string) (corev1.ResourceList, error)
-}
-
-// take places one more pod on the first node that can take it, or returns the reason why there is none, in
-// the scheduler's style.
-func (r *freeCapacity) take(volumes []*corev1.NodeSelector) (string, error) {
-	whys := map[string]int{}
-	for k := range r.nodes {
-		node := &r.nodes[k]
-		why := r.barred(node, volumes)
-		if why == "" {
-			var err error
-			if why, err = r.full(node); err != nil {
-				return "", err
+// placed asks for every pod. One that no node takes is left out, and the others are asked for without it.
+func placed(i check.Inspection, q question, w *scheduling.World) (out []check.Finding) {
+	for {
+		v := scheduling.Ask(w, q.Question)
+		switch v.Outcome {
+		case scheduling.Fits:
+			return out
+		case scheduling.Stuck:
+			f := of(i, q, v)
+			if alone := q.where(func(k int) bool { return k == v.Pod }); scheduling.Ask(w, alone.Question).Outcome == scheduling.Fits {
+				f.Saw += before(q, v)
 			}
+			out, q = append(out, f), q.where(func(k int) bool { return k != v.Pod })
+			continue
+		case scheduling.Depends:
+			f := of(i, q, v)
+			if f.Saw = "it depends on the nodes that the scheduler chooses: " + v.Why + before(q, v); v.Evicts {
+				f.Saw = "it depends on the scheduler, which may evict pods of a lower priority for it: " + v.Why
+			}
+			f.Want, f.Remedy = "a node that can take it, whatever the scheduler chooses", "free or add nodes, or loosen the rules of the pods with --patch; or --ignore nodes-fit, and be ready to move a pod out of the way"
+			out = append(out, f)
+		case scheduling.Unknown:
+			out = append(out, check.Finding{
+				Object: i.Name(i.To()), Saw: "there are more ways to place its pods than were tried", Want: "to know that each finds a node",
+				Remedy: "look yourself whether nodes, rules and room let every pod in, then --ignore nodes-fit",
+			})
 		}
-		if why == "" {
-			add(r.used[node.Name], requests(r.pod))
-			return "", nil
-		}
-		whys[why]++
+		return out
 	}
+}
+
+// of is the finding about the pod that gets no node.
+func of(i check.Inspection, q question, v scheduling.Verdict) check.Finding {
+	return check.Finding{
+		Object: fmt.Sprintf("pod %s on the %s (%s)", q.names[v.Pod], i.To(), i.Plan.On(i.To()).Context), Saw: v.Why, Want: "a node that can take it",
+		Remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
+	}
+}
+
+// before says which pods come before one.
+func before(q question, v scheduling.Verdict) string {
 	var out []string
-	for _, why := range slices.Sorted(maps.Keys(whys)) {
-		out = append(out, fmt.Sprintf("%d %s", whys[why], why))
+	for _, c := range v.After {
+		out = append(out, q.names[c.Pod]+" on "+c.Node)
 	}
 	if len(out) == 0 {
-		return "there are no nodes", nil
+		return ""
 	}
-	return fmt.Sprintf("none of %d nodes can take it: %s", len(r.nodes), strings.Join(out, ", ")), nil
+	return " (with " + check.Few(out) + ")"
 }
 
-// barred returns the reason why a node would not take the pod even if it were empty, or "".
-func (r *freeCapacity) barred(node *corev1.Node, volumes []*corev1.NodeSelector) string {
-	taints := node.Spec.Taints
-	if node.Spec.Unschedulable { // the taint of that name follows a moment later
-		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+// unjudged are the findings about pods that no rule known here places.
+func unjudged(i check.Inspection, q question) []check.Finding {
+	var saw []string
+	if name := q.spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && q.spec.NodeName == "" {
+		saw = append(saw, fmt.Sprintf("scheduler %s places its pods, and its rules are not known", name))
 	}
-	binding := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-	if t, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, r.pod.Spec.Tolerations, binding, false); found {
-		return "with taint " + t.Key
+	var gates []string
+	for _, g := range q.spec.SchedulingGates {
+		gates = append(gates, g.Name)
 	}
-	if ok, err := nodeaffinity.GetRequiredNodeAffinity(r.pod).Match(node); err != nil || !ok {
-		return "not what nodeSelector or node affinity ask for"
+	if len(gates) > 0 {
+		saw = append(saw, fmt.Sprintf("its pods wait for scheduling gates (%s), and who lifts them is not known", strings.Join(gates, ", ")))
 	}
-	for _, v := range volumes {
-		if ok, err := nodeaffinity.NewLazyErrorNodeSelector(v).Match(node); err != nil || !ok {
-			return "where its volume cannot be reached"
-		}
+	if len(q.spec.ResourceClaims) > 0 {
+		saw = append(saw, "its pods ask for devices by resource claims, which only the scheduler can place")
 	}
-	return ""
-}
-
-// full returns the reason why there is no room for the pod on a node, or "".
-func (r *freeCapacity) full(node *corev1.Node) (string, error) {
-	used, asked := r.used[node.Name]
-	if !asked {
-		var err error
-		if used, err = r.running(node.Name); err != nil {
-			return "", err
-		}
-		r.used[node.Name] = used
+	var out []check.Finding
+	for _, s := range saw {
+		out = append(out, check.Finding{
+			Object: i.Name(i.To()), Saw: s, Want: "to know that each pod finds a node on the " + string(i.To()),
+			Remedy: "see to it yourself that they do, for example with a pod like these, then --ignore nodes-fit",
+		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(requests(r.pod))) {
-		free, wanted := node.Status.Allocatable[name], requests(r.pod)[name]
-		free.Sub(used[name])
-		if wanted.Cmp(free) > 0 {
-			return "with too little " + string(name), nil
-		}
-	}
-	return "", nil
-}
-
-// requests returns what a pod takes of a node, itself included as one pod.
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	out := podresource.PodRequests(pod, podresource.PodResourcesOptions{})
-	out[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return out
 }
 
-// occupy adds what a pod takes, unless it has ended.
-func occupy(used corev1.ResourceList, pod *corev1.Pod) {
-	if p := pod.Status.Phase; p != corev1.PodSucceeded && p != corev1.PodFailed {
-		add(used, requests(pod))
+// unread are the findings about what was not read. Room alone is worth a warning. What the pods ask for by a rule is not.
+func (c crowd) unread(i check.Inspection, q question) (out []check.Finding) {
+	object := fmt.Sprintf("nodes of the %s (%s)", i.To(), i.Plan.On(i.To()).Context)
+	if c.partly {
+		f := check.Finding{
+			Level: check.Warn, Object: object, Saw: "you may not list the pods that run there", Want: "to be able to see how full they are",
+			Remedy: "let a user who may list them check, or ask for `list` on pods in all namespaces",
+		}
+		if what := q.strangers(); what != "" {
+			f.Level, f.Saw, f.Want = check.Fail, f.Saw+", and the pods of the set have "+what, "to know which nodes that leaves"
+			f.Remedy += "; or look yourself, then --ignore nodes-fit"
+		}
+		out = append(out, f)
 	}
+	if c.unlabelled {
+		out = append(out, check.Finding{
+			Level: check.Fail, Object: "namespaces of the " + string(i.To()), Saw: "you may not list them, and the pods of the set have rules about pods of namespaces with certain labels", Want: "to know which nodes that leaves",
+			Remedy: "ask for `list` on namespaces, or look yourself, then --ignore nodes-fit",
+		})
+	}
+	return out
 }
 
-func add(to, more corev1.ResourceList) {
-	for name, q := range more {
-		sum := to[name]
-		sum.Add(q)
-		to[name] = sum
+// strangers says which rules of the pods are about pods of other namespaces, or "".
+func (q question) strangers() string {
+	var out []string
+	if len(q.pod.Ports()) > 0 {
+		out = append(out, "ports of the node")
 	}
+	if q.pod.Elsewhere() {
+		out = append(out, "pod affinity or anti-affinity to pods of other namespaces")
+	}
+	return strings.Join(out, " and ")
+}
+
+// where is the question about those pods alone of which that is so.
+func (q question) where(asked func(pod int) bool) question {
+	out, n := question{pod: q.pod, spec: q.spec}, 0
+	out.Together = q.Together
+	for _, wave := range q.Waves {
+		next := scheduling.Wave{Leaves: wave.Leaves}
+		for _, a := range wave.Arrives {
+			if asked(n) {
+				next.Arrives, out.names = append(next.Arrives, a), append(out.names, q.names[n])
+			}
+			n++
+		}
+		out.Waves = append(out.Waves, next)
+	}
+	return out
 }
 
 // nodesKey is the key of check.Once for these nodes.

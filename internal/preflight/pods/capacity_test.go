@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
@@ -58,7 +58,7 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 		nodes   []corev1.Node
 		running map[string][]corev1.Pod
 		volumes []*corev1.NodeSelector
-		takes   int // how many pods fit, one after the other, before take fails
+		takes   int // how many pods fit, one after the other, and no more
 		why     string
 	}{
 		{name: "no nodes", why: "there are no nodes"},
@@ -89,35 +89,41 @@ func TestPodsArePutWhereTheyFit(t *testing.T) {
 		if c.pod != nil {
 			c.pod(&pod)
 		}
-		asked := map[string]int{}
-		r := freeCapacity{pod: &pod, nodes: c.nodes, used: map[string]corev1.ResourceList{}, running: func(n string) (corev1.ResourceList, error) {
-			asked[n]++
-			used := corev1.ResourceList{}
-			for _, p := range c.running[n] {
-				occupy(used, &p)
-			}
-			return used, nil
-		}}
-		for n := range c.takes {
-			if why, err := r.take(c.volumes); err != nil || why != "" {
-				t.Errorf("%s: pod %d: %q, %v", c.name, n, why, err)
-			}
+		if got := putting(t, pod, c.nodes, c.running, c.volumes, c.takes); got.Outcome != scheduling.Fits {
+			t.Errorf("%s: %+v", c.name, got)
 		}
-		why, err := r.take(c.volumes)
-		if diff := cmp.Diff(c.why, why); err != nil || diff != "" {
-			t.Errorf("%s: one more: %v %s", c.name, err, diff)
+		got := putting(t, pod, c.nodes, c.running, c.volumes, c.takes+1)
+		if diff := cmp.Diff(c.why, got.Why); got.Outcome != scheduling.Stuck || diff != "" {
+			t.Errorf("%s: one more: %+v %s", c.name, got, diff)
 		}
-		for n, times := range asked {
-			if times > 1 {
-				t.Errorf("%s: what runs on node %s was asked %d times", c.name, n, times)
+	}
+}
+
+// putting asks for as many pods as are given, one after the other.
+func putting(t *testing.T, pod corev1.Pod, nodes []corev1.Node, running map[string][]corev1.Pod, volumes []*corev1.NodeSelector, pods int) scheduling.Verdict {
+	t.Helper()
+	w := scheduling.World{Nodes: nodes}
+	for name, list := range running {
+		for _, p := range list {
+			if p.Spec.NodeName = name; !ended(&p) {
+				w.Pods = append(w.Pods, parsed(t, &p))
 			}
 		}
 	}
-	if _, err := (&freeCapacity{pod: &done, nodes: []corev1.Node{node("a", "x", "5")}, running: func(string) (corev1.ResourceList, error) {
-		return nil, fmt.Errorf("no answer")
-	}}).take(nil); err == nil {
-		t.Error("a node that could not be asked counts as one with room")
+	var q scheduling.Question
+	for range pods {
+		q.Waves = append(q.Waves, scheduling.Wave{Arrives: []scheduling.Arrival{{Pod: parsed(t, &pod), Spec: &pod.Spec, Reach: volumes}}})
 	}
+	return scheduling.Ask(&w, q)
+}
+
+func parsed(t *testing.T, pod *corev1.Pod) scheduling.Pod {
+	t.Helper()
+	p, err := scheduling.PodOf(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // The zones match as in the scheduler's plugin VolumeZone.
@@ -143,10 +149,9 @@ func TestANodeIsInTheZoneThatAVolumeIsLabelledWith(t *testing.T) {
 	} {
 		pod := withCPU("1")
 		n := node("n", "", "4", func(n *corev1.Node) { n.Labels = c.node })
-		r := freeCapacity{pod: &pod, nodes: []corev1.Node{n}}
-		why := r.barred(&n, zones(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: c.volume}}))
-		if (why == "") != c.fits {
-			t.Errorf("%s: %q", name, why)
+		got := putting(t, pod, []corev1.Node{n}, nil, zones(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: c.volume}}), 1)
+		if (got.Outcome == scheduling.Fits) != c.fits {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -75,6 +76,7 @@ func (th fixture) cluster(namespace string, objects []client.Object) client.Clie
 	}
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: th.forbids}, "", nil)
 	return b.WithInterceptorFuncs(interceptor.Funcs{
+		Create: checktest.Powerless,
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, secret := o.(*corev1.Secret); secret && th.forbids == "secrets" {
 				return no
