@@ -65,7 +65,11 @@ func TestAWatchEndsWhereAPlanRests(t *testing.T) {
 		if got.code != exitDone || got.out != c.state+"\n" {
 			t.Errorf("%s: a wait for it ended with %d: %s", name, got.code, got.out+got.errOut)
 		}
-		got = command(t, append([]string{"wait", "web", "--timeout=400ms"}, reach...)...)
+		patience := "--timeout=1m"
+		if c.end == exitTimeout { // then it is what ends the wait
+			patience = "--timeout=3s"
+		}
+		got = command(t, append([]string{"wait", "web", patience}, reach...)...)
 		if got.code != c.end || (got.out != "") != (c.end == exitDone) || c.state == "Blocked" && !strings.Contains(got.errOut, "replicas is 5") {
 			t.Errorf("%s: a wait for Moved ended with %d, expected %d: %q, %s", name, got.code, c.end, got.out, got.errOut)
 		}
@@ -99,10 +103,10 @@ func TestAWaitDoesNotAnswerFromBeforeARequest(t *testing.T) {
 			c.change(j)
 			j.Detached, j.Observed = true, plans.Observed{Direction: plans.Move, Request: "1"}
 		})
-		wait := func() outcome {
-			return command(t, "wait", "web", "--for="+c.state, "--timeout=1s", "-n", "mall", "--kubeconfig", config)
+		wait := func(patience string) outcome {
+			return command(t, "wait", "web", "--for="+c.state, "--timeout="+patience, "-n", "mall", "--kubeconfig", config)
 		}
-		if got := wait(); got.code != exitDone {
+		if got := wait("1m"); got.code != exitDone {
 			t.Errorf("%s: %+v", state, got)
 		}
 		d := records.NewDeclared("mall", "web")
@@ -113,7 +117,7 @@ func TestAWaitDoesNotAnswerFromBeforeARequest(t *testing.T) {
 		if err := on.Create(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if got := wait(); got.code != exitTimeout {
+		if got := wait("3s"); got.code != exitTimeout {
 			t.Errorf("%s, with a request: %+v", state, got)
 		}
 	}
@@ -130,8 +134,8 @@ func TestAWaitSaysWhetherThePlanContinues(t *testing.T) {
 		"paused":        {func(j *journal.Journal) { j.Epoch, j.Paused = 1, true }, "", exitBlocked, "plan web is paused, and does not continue by itself\nNext: `stsmigrate resume web -n mall"},
 		"paused midway": {func(j *journal.Journal) { j.Epoch, j.Begun, j.Done, j.Paused, j.Resting = 1, 4, 4, true, true }, "", exitBlocked, "plan web is paused before web-2, and does not continue by itself\nNext: `stsmigrate resume web -n mall"},
 		"split":         {func(j *journal.Journal) { j.Epoch, j.Outcome, j.Leg.Lowest = 1, plans.Split, 1 }, "", exitBlocked, "has the ordinals from 1 upwards\nNext: `stsmigrate resume web -n mall"},
-		"not begun":     {func(*journal.Journal) {}, "--timeout=400ms", exitTimeout, "plan web is Planned, and not Moved within 400ms. No process carries it out now. Next: `stsmigrate apply web"},
-		"not finalized": {func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved }, "--for=finalized --timeout=400ms", exitTimeout, "No process carries it out now. Next: `stsmigrate finalize web"},
+		"not begun":     {func(*journal.Journal) {}, "--timeout=3s", exitTimeout, "plan web is Planned, and not Moved within 3s. No process carries it out now. Next: `stsmigrate apply web"},
+		"not finalized": {func(j *journal.Journal) { j.Epoch, j.Outcome = 1, plans.Moved }, "--for=finalized --timeout=3s", exitTimeout, "No process carries it out now. Next: `stsmigrate finalize web"},
 	} {
 		on, config := serve(t, []string{"home"})
 		keep(t, on, "mall", c.change)
