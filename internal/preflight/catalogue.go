@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/expanded"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
@@ -63,7 +64,7 @@ func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
 // lookingChecks returns the checks that need the rights which accessChecks verify.
 func lookingChecks() []row {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), expandedChecks(), capacityChecks())
 }
 
 func accessChecks() []row {
@@ -290,8 +291,8 @@ func networkChecks() []row {
 			remedy: "make the two Services equal",
 		},
 		{
-			name: "old-names", worst: check.Warn, ignorable: true, run: pods.OldNames,
-			about:  "neither the pod template nor its ConfigMaps name the old namespace",
+			name: "old-names", worst: check.Warn, ignorable: true, run: expanded.OldNames,
+			about:  "no text of the pods, their ConfigMaps and Secrets has a name that the move ends: of the old namespace, or of a Service that only the source has",
 			remedy: "change the names after the move, or finalize with --keep-names",
 		},
 	})
@@ -344,6 +345,24 @@ func dependencyChecks() []row {
 			name: "admission", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
+		},
+	})
+}
+
+// expandedChecks are about what the namespace, the cluster, admission and the names make of the pods on the two sides.
+func expandedChecks() []row {
+	return grouped("Dependencies", []row{
+		{
+			name: "same-directory", worst: check.Fail, ignorable: true, run: expanded.SameDirectory,
+			oneWay: "on the way back the pods find the directories that they had",
+			about:  "the pods find the same directory of their volume on both sides, whatever their namespace is called",
+			remedy: "write the old directory into the pod template with --patch",
+		},
+		{
+			name: "locks", worst: check.Fail, ignorable: true, run: expanded.Locks,
+			oneWay: "it is about the time when ordinals are on two sides, which an abort ends",
+			about:  "the members of the set do not agree on a leader, or find one another, through the API of their own namespace",
+			remedy: "leave the lock in the old namespace until the end (--patch), or --ignore locks where the application keeps two sides together",
 		},
 	})
 }

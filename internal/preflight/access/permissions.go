@@ -57,12 +57,13 @@ func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 }
 
 // ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the classes
-// of claims that start empty, and the workloads whose pods would have the claims of the set. They are not part of Rights:
+// of claims that start empty, and the workloads whose pods would have the claims of the set; and what they would find
+// another one of in another namespace. They are not part of Rights:
 // no step depends on them, and a check that may not look warns. Between waves a warning bars nothing, so that an
 // orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	list := []string{"list"}
-	out := []part.Right{{Resource: "resourcequotas", Verbs: list}}
+	out := []part.Right{{Resource: "resourcequotas", Verbs: list}, {Resource: "services", Verbs: list}}
 	if len(p.Moved()) > 0 {
 		out = append(out, part.Right{Group: "batch", Resource: "cronjobs", Verbs: list}, part.Right{Group: "batch", Resource: "jobs", Verbs: list},
 			part.Right{Group: "apps", Resource: "deployments", Verbs: list}, part.Right{Group: "apps", Resource: "statefulsets", Verbs: list}, part.Right{Group: "apps", Resource: "daemonsets", Verbs: list})
