@@ -364,6 +364,27 @@ func expandedChecks() []row {
 			about:  "the members of the set do not agree on a leader, or find one another, through the API of their own namespace",
 			remedy: "leave the lock in the old namespace until the end (--patch), or --ignore locks where the application keeps two sides together",
 		},
+		{
+			name: "same-pod", worst: check.Fail, ignorable: true, run: expanded.SamePod,
+			oneWay: "the source ran these pods",
+			about:  "the pods are the same on both sides but for what the plan changes: what they are told of their namespace, what admission adds (tried with a dry run), what a node has, the length of their host names",
+			remedy: "make the namespaces alike, or write what shall stay into the pod template with --patch",
+		},
+		{
+			name: "identities", worst: check.Warn, ignorable: true, run: expanded.Identities,
+			about:  "no program outside of the cluster knows the pods by their account, its namespace and the cluster's tokens",
+			remedy: "let clouds, Vault and others trust the account of the new namespace before the move",
+		},
+		{
+			name: "policies-of-namespace", worst: check.Warn, ignorable: true, run: expanded.PoliciesOfNamespace,
+			about:  "NetworkPolicies let members on two sides reach one another, and policies and monitors of the pods have an equal on the destination",
+			remedy: "make them there before the move; they are not copied",
+		},
+		{
+			name: "later-ordinals", worst: check.Warn, ignorable: true, run: expanded.LaterOrdinals,
+			about:  "the destination has what the claim templates name for ordinals that are made later",
+			remedy: "make it there before the set is scaled up, or name another one with --patch",
+		},
 	})
 }
 

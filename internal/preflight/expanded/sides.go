@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/expansion"
@@ -98,6 +99,15 @@ func (s sides) source() *corev1.Pod { return pods.Made(s.set, s.ordinal) }
 
 // arriving returns the pod of that ordinal as the destination gets it.
 func (s sides) arriving() *corev1.Pod { return pods.Made(s.destined, s.ordinal) }
+
+// labelled returns the labels that the pod of an ordinal has on a side.
+func (s sides) labelled(side plans.Side, ordinal int32) labels.Set {
+	set := s.set
+	if side == plans.Destination {
+		set = s.destined
+	}
+	return pods.Made(set, ordinal).Labels
+}
 
 // list is a list of containers of a pod, by the name of its field.
 type list struct {
