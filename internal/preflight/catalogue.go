@@ -476,7 +476,12 @@ func ownershipChecks() []row {
 		{
 			name: "helm", worst: check.Warn, ignorable: true, run: owners.Helm,
 			about:  "no Helm release has the set",
-			remedy: "no helm upgrade or rollback of it meanwhile",
+			remedy: "no helm upgrade or rollback of it meanwhile; after `finalize` the objects change hands, as that prints",
+		},
+		{
+			name: "handover", worst: check.Warn, ignorable: true, run: owners.Handover,
+			about:  "no tool keeps a manifest by which it would make the source set again after the end of the move",
+			remedy: "give its manifest the new namespace and cluster, after `finalize` and before it applies anything again",
 		},
 		{
 			name: "restarters", worst: check.Warn, ignorable: true, run: owners.Restarters,

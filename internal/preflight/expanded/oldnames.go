@@ -272,3 +272,30 @@ func dnsNames(raw []byte) []string {
 	}
 	return c.DNSNames
 }
+
+// Ended warns of the names that the pods of the destination still use, and that nothing answers when the move has ended. It
+// reads the set and the objects as they are there now.
+func Ended(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	s, err := look(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	s.destined = i.Now.Existing
+	texts, err := s.texts(i)
+	if err != nil {
+		return nil, err
+	}
+	n := s.names(i)
+	kept := ""
+	if len(i.Plan.Directories()) > 0 {
+		kept = ", or finalize with --keep-names"
+	}
+	var out []check.Finding
+	for _, at := range n.stale(texts) {
+		out = append(out, check.Finding{
+			Object: at, Saw: fmt.Sprintf("it has a name in namespace %s, which stops resolving", n.old), Want: fmt.Sprintf("names in namespace %s", n.next),
+			Remedy: fmt.Sprintf("write %s there and let the pods read it before you go on%s", n.next, kept),
+		})
+	}
+	return out, nil
+}

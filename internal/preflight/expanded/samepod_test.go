@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -174,5 +173,3 @@ func TestWhoTrustsTheAccountIsNamed(t *testing.T) {
 		})
 	}
 }
-
-var _ = []func(context.Context, check.Inspection) ([]check.Finding, error){SamePod, Identities}
