@@ -63,7 +63,8 @@ func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 // orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	list := []string{"list"}
-	out := []part.Right{{Resource: "resourcequotas", Verbs: list}, {Resource: "services", Verbs: list}, {Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: list}}
+	out := []part.Right{{Resource: "resourcequotas", Verbs: list}}
+	out = append(out, part.Right{Resource: "services", Verbs: list}, part.Right{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: list})
 	if len(p.Moved()) > 0 {
 		out = append(out, part.Right{Group: "batch", Resource: "cronjobs", Verbs: list}, part.Right{Group: "batch", Resource: "jobs", Verbs: list},
 			part.Right{Group: "apps", Resource: "deployments", Verbs: list}, part.Right{Group: "apps", Resource: "statefulsets", Verbs: list}, part.Right{Group: "apps", Resource: "daemonsets", Verbs: list})

@@ -125,6 +125,36 @@ func TestWhatAdmissionMakesOfThePodsIsTold(t *testing.T) {
 	}
 }
 
+// A user who wants to see the whole difference gets it, with what the patches change.
+func TestTheWholeDifferenceIsShown(t *testing.T) {
+	e := checktest.Estate{Volumes: []string{disk}, Spec: runs("image: a, env: [{name: NS, " + ownNamespace + "}]"), Patch: "spec: {template: {spec: {containers: [{name: web, image: b}]}}}"}
+	runsHere := pods.Made(e.Inspected(t).Now.Set, 0)
+	served(runsHere)
+	e.Here = []client.Object{runsHere}
+	for name, c := range map[string]struct {
+		on   func(client.Client) client.Client
+		want string
+	}{
+		"as it is let in": {func(on client.Client) client.Client {
+			return able(on, func(p *corev1.Pod) { p.Spec.Containers[0].TTY = true })
+		}, "(as it runs, and as a dry run there returns it):\n  spec.containers[web].env[NS].value: shop -> mall\n  spec.containers[web].image: a -> b\n  spec.containers[web].tty: (none) -> true\n"},
+		"by the templates": {func(on client.Client) client.Client { return unable{on} }, "(by the templates alone: no pod could be tried there, or none runs here):\n  spec.containers[web].env[NS].value: shop -> mall\n  spec.containers[web].image: a -> b\n"},
+	} {
+		i := e.Inspected(t)
+		i.On[plans.Destination] = c.on(i.On[plans.Destination])
+		text, err := Shown(t.Context(), i)
+		if want := "\nPod web-0 on the source and on the destination " + c.want; err != nil || text != want {
+			t.Errorf("%s: %v, %q, expected %q", name, err, text, want)
+		}
+	}
+	e.Spec, e.Patch = runs("image: a"), ""
+	i := e.Inspected(t)
+	i.On[plans.Destination] = unable{i.On[plans.Destination]}
+	if text, err := Shown(t.Context(), i); err != nil || !strings.HasSuffix(text, ":\n  nothing differs\n") {
+		t.Errorf("%v, %q", err, text)
+	}
+}
+
 // Linux has 64 bytes for the name of a host: the kubelet does not start a pod with a longer one.
 func TestAHostNameThatIsTooLongIsRefused(t *testing.T) {
 	for length, want := range map[int][]string{
