@@ -37,6 +37,8 @@ func SameDirectory(ctx context.Context, i check.Inspection) ([]check.Finding, er
 			at := container{field: l.field, index: n, was: was, is: c}
 			out = append(out, d.mounted(at)...)
 			out = append(out, d.told(at)...)
+			out = append(out, d.asAnother(at)...)
+			out = append(out, d.scripts(at)...)
 		}
 	}
 	return out, nil

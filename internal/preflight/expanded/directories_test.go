@@ -72,6 +72,35 @@ func TestThePatchOfAFindingKeepsTheDirectory(t *testing.T) {
 	}
 }
 
+// RabbitMQ and others of Erlang keep their data in a directory with the name of the node.
+func TestAMemberKeepsTheNameThatItsDataHas(t *testing.T) {
+	node := func(env string) string {
+		return "containers: [{name: web, volumeMounts: [{name: data, mountPath: /data}], env: [{name: NS, " + ownNamespace + "}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, " + env + "]}]"
+	}
+	for name, c := range map[string]struct {
+		e    checktest.Estate
+		want []string
+	}{
+		"RabbitMQ":            {checktest.Estate{Spec: node("{name: RABBITMQ_NODENAME, value: rabbit@$(POD).peers.$(NS).svc}")}, []string{"FAIL...env[RABBITMQ_NODENAME]...\"rabbit@web-0.peers.shop.svc\" on the source and would be \"rabbit@web-0.peers.mall.svc\"...value: \"rabbit@$(POD).peers.shop.svc\""}},
+		"by its short name":   {checktest.Estate{Spec: node("{name: RABBITMQ_NODENAME, value: rabbit@$(POD)}")}, nil},
+		"by its long name":    {checktest.Estate{Spec: node("{name: RABBITMQ_USE_LONGNAME, value: 'true'}")}, []string{"FAIL...env[RABBITMQ_USE_LONGNAME]...name: RABBITMQ_NODENAME"}},
+		"CouchDB":             {checktest.Estate{Spec: node("{name: NODENAME, value: $(POD).peers.$(NS).svc}")}, []string{"FAIL...env[NODENAME]"}},
+		"another of Erlang":   {checktest.Estate{Spec: node("{name: ME, value: app@$(POD).peers.$(NS).svc}")}, []string{"FAIL...env[ME]"}},
+		"another address":     {checktest.Estate{Spec: node("{name: ME, value: http://a@$(POD).peers.$(NS).svc}")}, nil},
+		"told by an argument": {checktest.Estate{Spec: "containers: [{name: web, volumeMounts: [{name: data, mountPath: /data}], args: [-name, a@x.$(NS)], env: [{name: NS, " + ownNamespace + "}]}]"}, []string{"FAIL...args[1]...value: \"a@x.shop\""}},
+		"without a volume":    {checktest.Estate{Spec: "containers: [{name: web, env: [{name: NS, " + ownNamespace + "}, {name: ME, value: a@x.$(NS)}]}]"}, nil},
+		"a script of a ConfigMap": {
+			checktest.Estate{Here: []client.Object{conf("run.sh", "exec run --dir /data/$NS/x\n")}, Spec: node("{name: A, value: b}") + "\nvolumes: [{name: c, configMap: {name: conf}}]"},
+			[]string{"FAIL...ConfigMap shop/conf: key run.sh...\"/data/shop/x\"...\"/data/mall/x\""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.e.Volumes = []string{disk}
+			c.e.Finds(t, SameDirectory, c.want...)
+		})
+	}
+}
+
 // A ConfigMap that the destination has already, made by another program, may say another directory.
 func TestADirectoryOfAConfigMapIsThatOfItsOwnSide(t *testing.T) {
 	conf := func(namespace, dir string) client.Object {

@@ -31,6 +31,7 @@ type agreement struct {
 const (
 	elects = "its members keep the lock of their leader"
 	finds  = "its members find one another"
+	marks  = "its members mark their leader"
 )
 
 // agreements lists those that are known.
@@ -40,6 +41,7 @@ func agreements() []agreement {
 		{"Patroni", elects, re(`^(PATRONI_KUBERNETES_\w+=|DCS_ENABLE_KUBERNETES_API=(?i:true|1))`), re(`^(PATRONI_KUBERNETES_NAMESPACE|POD_NAMESPACE)=(.+)$`), re(`(?ms)^scope:.*^kubernetes:|^kubernetes:.*^scope:`)},
 		{"Stolon", elects, re(`^(ST\w+_STORE_BACKEND=kubernetes|--store-backend=kubernetes)$`), re(`^(POD_NAMESPACE|ST\w+_KUBE_NAMESPACE)=(.+)$`), nil},
 		{"leader election of client-go", elects, re(`^(LEADER_ELECTION\w*=|LEADER_ELECT=(?i:true|1)|--?(enable-)?leader-elect(ion)?(-\S+)?(=.*)?$)`), re(`^(LEADER_ELECTION_NAMESPACE|--?leader-elect(?:ion)?(?:-resource)?-namespace)=(.+)$`), nil},
+		{"Vault", marks, re(`^VAULT_K8S_NAMESPACE=`), re(`^(VAULT_K8S_NAMESPACE)=(.+)$`), nil},
 		{"Apache Pekko or Akka", finds, re(`(akka|pekko)\S*discovery\S*kubernetes-api|^(AKKA|PEKKO)_CLUSTER_BOOTSTRAP\w*=`), nil, re(`(akka|pekko)[^\n]*discovery[^\n]*kubernetes-api|discovery-method *= *"?kubernetes-api`)},
 		{"Hazelcast", finds, re(`^HZ_NETWORK_JOIN_KUBERNETES_ENABLED=(?i:true)|hazelcast\S*kubernetes\S*(enabled=true|namespace)`), re(`^(HZ_NETWORK_JOIN_KUBERNETES_NAMESPACE)=(.+)$`), re(`(?s)hazelcast.*kubernetes:\s+enabled: *true`)},
 		{"JGroups (KUBE_PING)", finds, re(`KUBE_PING|^KUBERNETES_LABELS=`), re(`^((?:OPENSHIFT_KUBE_PING|KUBERNETES)_NAMESPACE)=(.+)$`), re(`KUBE_PING`)},

@@ -50,6 +50,7 @@ func TestMembersThatAgreeInTheirOwnNamespaceAreNotSplitUnasked(t *testing.T) {
 		"client-go with a namespace":    {checktest.Estate{One: true, Spec: runs("args: [--leader-elect=true, --leader-elect-resource-namespace=kube-system]")}, nil},
 		"client-go by a variable":       {checktest.Estate{One: true, Spec: runs("env: [{name: LEADER_ELECTION_NAMESPACE, " + ownNamespace + "}]")}, []string{"client-go"}},
 		"client-go without it":          {checktest.Estate{One: true, Spec: runs("env: [{name: LEADER_ELECT, value: 'false'}]")}, nil},
+		"Vault":                         {checktest.Estate{One: true, Spec: runs("env: [{name: VAULT_K8S_NAMESPACE, " + ownNamespace + "}]")}, []string{"Vault...mark their leader"}},
 		"KUBE_PING":                     {checktest.Estate{One: true, Spec: runs("env: [{name: JGROUPS_DISCOVERY_PROTOCOL, value: kubernetes.KUBE_PING}, {name: KUBERNETES_NAMESPACE, " + ownNamespace + "}]")}, []string{"JGroups...find one another"}},
 		"EMQX":                          {checktest.Estate{One: true, Spec: runs("env: [{name: EMQX_CLUSTER__DISCOVERY_STRATEGY, value: k8s}]")}, []string{"EMQX"}},
 		"EMQX by DNS":                   {checktest.Estate{One: true, Spec: runs("env: [{name: EMQX_CLUSTER__DISCOVERY_STRATEGY, value: dns}]")}, nil},
