@@ -76,6 +76,7 @@ const tokens = "kube-api-access-"
 func plain(pod *corev1.Pod) {
 	pod.Spec.NodeName, pod.Spec.EphemeralContainers = "", nil
 	delete(pod.Labels, "controller-revision-hash")
+	maps.DeleteFunc(pod.Labels, func(k, _ string) bool { return strings.HasPrefix(k, "topology.kubernetes.io/") }) // its node's
 	for k := range pod.Spec.Volumes {
 		pod.Spec.Volumes[k].Name = token(pod.Spec.Volumes[k].Name)
 	}

@@ -105,7 +105,7 @@ func TestWhatAdmissionMakesOfThePodsIsTold(t *testing.T) {
 		"a priority":              {here: no, there: func(p *corev1.Pod) { n := int32(7); p.Spec.Priority = &n; p.Spec.PriorityClassName = "d" }, want: []string{"spec.priority...priorityClassName"[:13] + "...(none) -> 7"}},
 		"a node, and what is used": {here: func(p *corev1.Pod) {
 			p.Spec.NodeName = "n"
-			p.Labels = map[string]string{"statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0", "controller-revision-hash": "web-1"}
+			p.Labels = map[string]string{"statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0", "controller-revision-hash": "web-1", "topology.kubernetes.io/zone": "a"}
 		}, there: no},
 	} {
 		t.Run(name, func(t *testing.T) {
