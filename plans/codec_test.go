@@ -73,7 +73,7 @@ func TestAChangedWorldIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(was.Changed(now), "; ")
-	want := "the spec of the source set; the PodDisruptionBudget of the source (another object, or none); the destination set, which was absent, exists"
+	want := "the spec of the source set (replicas 3 -> 4); the PodDisruptionBudget of the source (another object, or none); the destination set, which was absent, exists"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

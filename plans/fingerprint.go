@@ -2,6 +2,8 @@ package plans
 
 import (
 	"errors"
+	"regexp"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -11,11 +13,16 @@ import (
 // Fingerprints returns the fingerprint that binds a plan to these objects.
 func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisruptionBudget) (Fingerprint, error) {
 	f := Fingerprint{SourceUID: set.UID}
-	var errs [3]error
+	if set.Status.ObservedGeneration == set.Generation { // else its status is about an earlier template
+		f.SourceRevision = set.Status.UpdateRevision
+	}
+	var errs [5]error
 	f.SourceSpec, errs[0] = Fingerprinted(set.Spec)
+	f.SourceFields, errs[3] = seenOf(set.Spec)
 	if budget != nil {
 		f.BudgetUID = budget.UID
 		f.BudgetSpec, errs[1] = Fingerprinted(budget.Spec)
+		f.BudgetFields, errs[4] = Fields(budget.Spec)
 	}
 	if existing != nil {
 		f.DestinationUID = existing.UID
@@ -23,6 +30,19 @@ func Fingerprints(set, existing *appsv1.StatefulSet, budget *policyv1.PodDisrupt
 	}
 	return f, errors.Join(errs[:]...)
 }
+
+// seenOf returns what a plan keeps of a spec: a pod template may have passwords in it, and a plan is shown to many.
+func seenOf(spec appsv1.StatefulSetSpec) (map[string]string, error) {
+	all, err := Fields(spec)
+	for path := range all {
+		if strings.HasPrefix(path, "template.") && !image.MatchString(path) {
+			delete(all, path)
+		}
+	}
+	return all, err
+}
+
+var image = regexp.MustCompile(`^template\.spec\.(initContainers|containers)\[\d+\]\.image$`)
 
 // Changed describes each difference from the time when the plan was made.
 func (f Fingerprint) Changed(now Fingerprint) []string {
@@ -33,12 +53,21 @@ func (f Fingerprint) Changed(now Fingerprint) []string {
 		}
 	}
 	add(f.SourceUID != now.SourceUID, "the source set was deleted and recreated")
-	add(f.SourceUID == now.SourceUID && f.SourceSpec != now.SourceSpec, "the spec of the source set")
+	add(f.SourceUID == now.SourceUID && f.SourceSpec != now.SourceSpec, "the spec of the source set"+from(f.SourceFields, now.SourceFields))
 	add(f.BudgetUID != now.BudgetUID, "the PodDisruptionBudget of the source (another object, or none)")
-	add(f.BudgetUID == now.BudgetUID && f.BudgetSpec != now.BudgetSpec, "the spec of the source's PodDisruptionBudget")
+	add(f.BudgetUID == now.BudgetUID && f.BudgetSpec != now.BudgetSpec, "the spec of the source's PodDisruptionBudget"+from(f.BudgetFields, now.BudgetFields))
 	add(f.DestinationUID != now.DestinationUID, presence(f.DestinationUID, now.DestinationUID))
 	add(f.DestinationUID == now.DestinationUID && f.DestinationSpec != now.DestinationSpec, "the spec of the destination set")
 	return out
+}
+
+// from says what has changed, as far as a plan has kept it. One of an earlier release has kept nothing.
+func from(was, is map[string]string) string {
+	changed := FieldsChanged(was, is)
+	if len(was) == 0 || len(changed) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(changed, ", ") + ")"
 }
 
 // SameSource reports whether a set has the spec for which the plan was made, whatever its range and

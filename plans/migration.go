@@ -20,7 +20,8 @@ type Migration struct {
 
 // Metadata names the plan.
 type Metadata struct {
-	// Name is the name of the plan, a DNS label of at most 40 characters. Defaults to the name of the set.
+	// Name is the name of the plan, a DNS label of at most 40 characters. Defaults to the name of the set,
+	// shortened where a plan cannot have it.
 	Name string `json:"name,omitempty"`
 }
 

@@ -1,6 +1,10 @@
 package plans
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // NameMode is how pods are found by name while they are on two sides.
 type NameMode string
@@ -26,10 +30,13 @@ type Names struct {
 	SourceID string `json:"sourceID,omitempty"`
 	// DestinationID is the destination cluster's own ID in the names of MCS; empty if the cluster reports none.
 	DestinationID string `json:"destinationID,omitempty"`
+	// Clients are the other Services that select pods of the set, by which its clients find them. Each lists the pods of
+	// the other side too, in both namespaces, where it exists.
+	Clients []string `json:"clients,omitempty"`
 }
 
-// Directory is a headless Service with the name of the governing Service, in one namespace of one
-// cluster. Pod names are looked up in it.
+// Directory is a Service in one namespace of one cluster that lists the pods of both sides: the governing Service, in
+// which the names of pods are looked up, or one of the clients.
 type Directory struct {
 	// On is the side whose cluster contains it.
 	On        Side
@@ -37,21 +44,50 @@ type Directory struct {
 	// Lists is the side whose pods the control plane lists in it; empty for a Service that has no
 	// pods of its own and is created for the migration.
 	Lists Side
+	// Client is the name of a Service of clients; empty for the governing one.
+	Client string
+	// SameNodes reports that the pods of both sides run on nodes of its cluster.
+	SameNodes bool
 }
 
-// Directories returns the places in which every pod must be found: under the old and the new name, in
-// every cluster. There are none unless the mode is Bridge.
-func (p *Plan) Directories() []Directory {
-	if p.Names.Mode != Bridge {
-		return nil
+// Directories are all directories of a plan.
+type Directories []Directory
+
+// Directories returns the places in which the pods of both sides must be found: in the mode Bridge every pod under the
+// old and the new name, in every cluster; in the Services of clients those that these select, in the namespaces of both
+// sides.
+func (p *Plan) Directories() (out Directories) {
+	s, d, same := p.Source.Namespace, p.Destination.Namespace, p.OneCluster()
+	if p.Names.Mode == Bridge {
+		out = Directories{{On: Source, Namespace: s, Lists: Source, SameNodes: same}, {On: Destination, Namespace: d, Lists: Destination, SameNodes: same}}
+		if s != d && !same {
+			out = append(out, Directory{On: Source, Namespace: d}, Directory{On: Destination, Namespace: s})
+		}
 	}
-	s, d := p.Source.Namespace, p.Destination.Namespace
-	out := []Directory{{Source, s, Source}, {Destination, d, Destination}}
-	if s != d && !p.OneCluster() {
-		out = append(out, Directory{Source, d, ""}, Directory{Destination, s, ""})
+	for _, name := range p.Names.Clients {
+		for _, side := range Sides() {
+			out = append(out, Directory{On: side, Namespace: p.On(side).Namespace, Lists: side, Client: name, SameNodes: same})
+		}
 	}
 	return out
 }
+
+// In returns the namespaces of a side's cluster that have directories, each once.
+func (all Directories) In(side Side) (out []string) {
+	for _, d := range all {
+		if d.On == side && !slices.Contains(out, d.Namespace) {
+			out = append(out, d.Namespace)
+		}
+	}
+	return out
+}
+
+// ServiceOf returns the name of the Service of a directory.
+func (n Names) ServiceOf(d Directory) string { return cmp.Or(d.Client, n.Service) }
+
+// Reaches reports whether the clients of one side can reach the pods of the other by their addresses: always where both
+// sides have the same nodes; else where the pod networks are routed, as the mode Bridge says.
+func (n Names) Reaches(sameNodes bool) bool { return sameNodes || n.Mode == Bridge }
 
 // Exports returns the sides whose governing Service is exported, in order. There are none unless the
 // mode is MCS.

@@ -107,10 +107,17 @@ type Fingerprint struct {
 	SourceUID types.UID `json:"sourceUID"`
 	// SourceSpec is the hash of the spec of the source's set.
 	SourceSpec string `json:"sourceSpec"`
+	// SourceRevision is the name of the ControllerRevision that keeps the pod template of the source's set.
+	SourceRevision string `json:"sourceRevision,omitempty"`
+	// SourceFields are the fields of that spec by their paths, of the pod template the images alone: what has changed can
+	// be said by them. The hash decides whether anything has.
+	SourceFields map[string]string `json:"sourceFields,omitempty"`
 	// BudgetUID is the UID of the source's PodDisruptionBudget; empty if there was none.
 	BudgetUID types.UID `json:"budgetUID,omitempty"`
 	// BudgetSpec is the hash of the spec of the source's PodDisruptionBudget.
 	BudgetSpec string `json:"budgetSpec,omitempty"`
+	// BudgetFields are the fields of that spec by their paths.
+	BudgetFields map[string]string `json:"budgetFields,omitempty"`
 	// DestinationUID is the UID of the destination's set; empty if there was none.
 	DestinationUID types.UID `json:"destinationUID,omitempty"`
 	// DestinationSpec is the hash of the spec of the destination's set; empty if there was none.

@@ -41,6 +41,22 @@ func TestNamesThatOthersNeedAreRefused(t *testing.T) {
 	}
 }
 
+// Every set that Kubernetes allows can be planned without a name for the plan.
+func TestEverySetGivesItsPlanAName(t *testing.T) {
+	long := "payments-ledger-replicated-postgresql-primary-shard"
+	seen := map[string]string{}
+	for _, set := range []string{"web", strings.Repeat("a", 40), strings.Repeat("a", 41), strings.Repeat("a", 63), long + "0", long + "1", "a-" + strings.Repeat("b", 28) + "-ccccccccc-dddd", "consent", "web-journal", "web-timeline", "adopt-web", "web.v2"} {
+		name := plans.NameFor(set)
+		if err := plans.RefuseName(name); err != nil || plans.RefuseName(set) == nil && name != set || strings.Contains(name, "--") {
+			t.Errorf("the plan of set %s is called %q: %v", set, name, err)
+		}
+		if other := seen[name]; other != "" {
+			t.Errorf("the plans of %s and %s are both called %s", other, set, name)
+		}
+		seen[name] = set
+	}
+}
+
 // The objects of a side have the name of the set of that side, and no other side's.
 func TestAnObjectHasTheNameOfTheSetOfItsSide(t *testing.T) {
 	p := &plans.Plan{Source: plans.Ref{Name: "web"}, Destination: plans.Ref{Name: "site"}, Claims: []plans.ClaimMove{{Template: "data"}}, Names: plans.Names{Service: "peers"}}

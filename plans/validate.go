@@ -2,6 +2,8 @@ package plans
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +93,25 @@ func refuseNames(p *Plan) error {
 	default:
 		return fmt.Errorf("names: mode is %q, expected %s, %s or %s", p.Names.Mode, Bridge, MCS, NoNames)
 	}
+	return refuseClients(p)
+}
+
+func refuseClients(p *Plan) error {
+	for k, name := range p.Names.Clients {
+		switch {
+		case !label(name):
+			return fmt.Errorf("names: clients has %.60q, expected the name of a Service", name)
+		case k > 0 && p.Names.Clients[k-1] >= name:
+			return fmt.Errorf("names: clients has %s after %s, expected each once, sorted", name, p.Names.Clients[k-1])
+		case name == p.Names.Service:
+			return fmt.Errorf("names: clients has %s, which is the governing Service", name)
+		}
+	}
+	for _, d := range p.Directories() {
+		if !p.Names.Reaches(d.SameNodes) {
+			return fmt.Errorf("names: clients has %s, and mode %s does not say that the pod networks are routed; expected %s", d.Client, p.Names.Mode, Bridge)
+		}
+	}
 	return nil
 }
 
@@ -104,6 +125,17 @@ func RefuseName(name string) error {
 		return fmt.Errorf("plan name %q: ConfigMap stsmigrate-%s would be that of a consent, of another plan's journal or timeline, or of an adoption; give another one with --name", name, name)
 	}
 	return nil
+}
+
+// NameFor returns the name of a plan that moves a set and was given none: that of the set, if a plan can have it. One
+// that is longer, or belongs to other objects, is cut, and a hash of the whole keeps it apart from others.
+func NameFor(set string) string {
+	if RefuseName(set) == nil {
+		return set
+	}
+	sum := sha256.Sum256([]byte(set))
+	kept := strings.TrimPrefix(strings.ReplaceAll(set, ".", "-"), "adopt-")
+	return strings.TrimRight(kept[:min(len(kept), 31)], "-") + "-" + hex.EncodeToString(sum[:4])
 }
 
 func refuseCounts(p *Plan) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/compare"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
@@ -20,8 +21,8 @@ import (
 // The exit codes. They are part of the interface and never change their meaning.
 const (
 	exitDone        = 0   // done, or nothing to do
-	exitError       = 1   // an error; the message describes it
-	exitChanges     = 2   // plan --detailed-exitcode: there is something to do
+	exitError       = 1   // an error; the message describes it; of diff, the plans differ
+	exitChanges     = 2   // plan --detailed-exitcode: there is something to do; of diff, an error
 	exitRefused     = 3   // a check before the first write failed
 	exitBlocked     = 4   // the plan needs the user
 	exitAborted     = 5   // the plan was aborted
@@ -62,7 +63,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 			return named(text)
 		}
 	}
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	interrupted := ctx.Err() != nil
 	cancel()
 	a.reach.Wait()
@@ -77,8 +78,13 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 			fmt.Fprintln(streams.ErrOut, code.message)
 		}
 		return code.code
+	case errors.Is(err, compare.ErrDiffer):
+		return compare.Differ
 	}
 	fmt.Fprintln(streams.ErrOut, "error: "+sentence(err)+program.Remedy(err, "repeat the command")+a.explained(reasons.Of(err)))
+	if cmd.Name() == compare.Name {
+		return compare.Failed
+	}
 	return exitError
 }
 

@@ -111,7 +111,7 @@ func (a *app) begun(ctx context.Context, file string, raw []byte, home *reach.Ho
 			return nil, nil, err
 		}
 	}
-	have, err := records.NewStore(at.Client, at.Namespace, cmp.Or(m.Metadata.Name, m.Spec.Source.Name)).Plan(ctx)
+	have, err := records.NewStore(at.Client, at.Namespace, cmp.Or(m.Metadata.Name, plans.NameFor(m.Spec.Source.Name))).Plan(ctx)
 	if errors.As(err, new(records.ErrNoPlan)) {
 		return nil, nil, nil
 	}

@@ -77,7 +77,9 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	if f.Show.Writes {
 		writes = preview.RenderWrites(p, leg)
 	}
-	text := func() string { return preview.Render(p, leg) + pace + pod + writes + report.Common() + a.goOn(&f) }
+	text := func() string {
+		return preview.Render(p, leg) + report.Served() + pace + pod + writes + report.Common() + a.goOn(&f)
+	}
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err
 	}

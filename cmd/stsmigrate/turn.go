@@ -55,6 +55,9 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 				return nil
 			}
 			w := turn{direction: direction, question: fmt.Sprintf(question, t.Plan.Name, t.Plan.Source)}
+			if direction == plans.Finalize && !a.keepsNames {
+				w.question += taken(t.Plan)
+			}
 			if before != nil {
 				if w.set, err = before(t, j); err != nil {
 					return err

@@ -90,10 +90,8 @@ func (w *ChangeSignal) Watch(ctx context.Context, p *plans.Plan, on map[plans.Si
 		if p.HasGate(plans.Gate.IsJob) {
 			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"Job": batchv1.SchemeGroupVersion.WithResource("jobs")})
 		}
-		for _, d := range p.Directories() {
-			if d.On == side {
-				w.Follow(ctx, on[side], cluster, d.Namespace, Kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})
-			}
+		for _, namespace := range p.Directories().In(side) {
+			w.Follow(ctx, on[side], cluster, namespace, Kinds{"EndpointSlice": discoveryv1.SchemeGroupVersion.WithResource("endpointslices")})
 		}
 		if len(p.Exports()) > 0 {
 			w.Follow(ctx, on[side], cluster, p.On(side).Namespace, Kinds{"ServiceExport": {Group: mcsv1alpha1.GroupName, Version: mcsv1alpha1.GroupVersion.Version, Resource: mcsv1alpha1.ServiceExportPluralName}})

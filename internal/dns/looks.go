@@ -15,29 +15,32 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Missing returns the reason why a pod that has arrived on a side is not yet found under all its names, read
-// live, or "". Until then its peers cannot reach it, and the next ordinal must stay up (S2).
+// arrival is a pod that has arrived on a side.
+type arrival struct {
+	plan    *plans.Plan
+	side    plans.Side
+	pod     *corev1.Pod
+	ordinal int32
+}
+
+// Missing returns the reason why a pod that has arrived on a side is not yet found under all its names, or by a Service of
+// clients, read live, or "". Until then its peers cannot reach it, and the next ordinal must stay up (S2).
 func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, side plans.Side, pod *corev1.Pod, ordinal int32) (string, error) {
+	a := arrival{p, side, pod, ordinal}
 	var own plans.Directory
 	for _, d := range p.Directories() {
-		if d.Lists == side { // the control plane lists it there, by the Service
+		find := a.unnamed
+		switch {
+		case d.Client == "" && d.Lists == side: // the control plane lists it there, by the Service
 			own = d
 			continue
+		case d.Lists == side:
+			continue
+		case d.Client != "":
+			find = a.unlisted
 		}
-		needed, err := needed(ctx, p, on[d.On], d, pod)
-		if err != nil {
-			return "", err
-		}
-		for _, ip := range needed {
-			found, err := listed(ctx, on[d.On], d, sliceName(p, family(ip), ordinal), ip, pod.Name)
-			if err != nil {
-				return "", err
-			}
-			if !found {
-				why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", pod.Name, p.Host(side, ordinal, d.Namespace), ip, d.On)
-				obstacle, err := obstacle(ctx, p, on[d.On], d, ip, pod.Name)
-				return why + obstacle, err
-			}
+		if why, err := find(ctx, on[d.On], d); err != nil || why != "" {
+			return why, err
 		}
 	}
 	if own.Lists == "" { // names are not bridged
@@ -48,6 +51,28 @@ func Missing(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client
 		return "", err
 	}
 	return fmt.Sprintf("pod %s is available, waiting until %s resolves on the %s%s", pod.Name, p.Host(side, ordinal, own.Namespace), own.On, why), nil
+}
+
+// unnamed returns the reason why the name of the pod is not answered in a directory with all its addresses, or "".
+func (a arrival) unnamed(ctx context.Context, c client.Client, d plans.Directory) (string, error) {
+	needed, err := needed(ctx, a.plan, c, d, a.pod)
+	if err != nil {
+		return "", err
+	}
+	for _, ip := range needed {
+		found, err := listed(ctx, c, d, sliceName(a.plan, d, family(ip), a.ordinal), func(e discoveryv1.Endpoint) bool {
+			return e.Hostname != nil && *e.Hostname == a.pod.Name && slices.Contains(e.Addresses, ip)
+		})
+		if err != nil {
+			return "", err
+		}
+		if !found {
+			why := fmt.Sprintf("pod %s is available, waiting until %s resolves to its address %s on the %s", a.pod.Name, a.plan.Host(a.side, a.ordinal, d.Namespace), ip, d.On)
+			obstacle, err := obstacle(ctx, a.plan, c, d, ip, a.pod.Name)
+			return why + obstacle, err
+		}
+	}
+	return "", nil
 }
 
 // needed returns the addresses of a pod that a directory lists. Only where a pod has several does it depend on the
@@ -76,7 +101,8 @@ func family(address string) discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-func listed(ctx context.Context, c client.Client, d plans.Directory, slice, address, hostname string) (bool, error) {
+// listed reports whether a slice lists a pod as ready.
+func listed(ctx context.Context, c client.Client, d plans.Directory, slice string, is func(discoveryv1.Endpoint) bool) (bool, error) {
 	var s discoveryv1.EndpointSlice
 	key := client.ObjectKey{Namespace: d.Namespace, Name: slice}
 	if err := c.Get(ctx, key, &s); err != nil {
@@ -86,8 +112,7 @@ func listed(ctx context.Context, c client.Client, d plans.Directory, slice, addr
 		return false, fmt.Errorf("reading EndpointSlice %s on the %s: %w", key, d.On, err)
 	}
 	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-		return e.Hostname != nil && *e.Hostname == hostname && slices.Contains(e.Addresses, address) &&
-			e.Conditions.Ready != nil && *e.Conditions.Ready
+		return is(e) && e.Conditions.Ready != nil && *e.Conditions.Ready
 	}), nil
 }
 
@@ -145,14 +170,10 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 		if s, err := unexport(ctx, p, on, m); err != nil || s.Standing != plans.After {
 			return s, err
 		}
+		if s, err := unlist(ctx, p, on); err != nil || s.Standing != plans.After {
+			return s, err
+		}
 		for _, d := range p.Directories() {
-			var all discoveryv1.EndpointSliceList
-			if err := on[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
-				return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", d.Namespace, d.On, err)
-			}
-			if i := slices.IndexFunc(all.Items, func(s discoveryv1.EndpointSlice) bool { return ofPlan(&s) }); i >= 0 {
-				return remove(on[d.On], d.Namespace, "EndpointSlice", &all.Items[i], d.On), nil
-			}
 			if d.Lists != "" {
 				continue
 			}
@@ -167,6 +188,22 @@ func Remove(p *plans.Plan, on map[plans.Side]client.Client, stop func()) plans.L
 		}
 		return plans.Done(), nil
 	}
+}
+
+// unlist deletes the slices of a plan, one after the other.
+func unlist(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client) (plans.Observation, error) {
+	for _, side := range plans.Sides() {
+		for _, namespace := range p.Directories().In(side) {
+			var all discoveryv1.EndpointSliceList
+			if err := on[side].List(ctx, &all, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector(p)}); err != nil {
+				return plans.Observation{}, fmt.Errorf("listing EndpointSlices of namespace %s on the %s: %w", namespace, side, err)
+			}
+			if i := slices.IndexFunc(all.Items, func(s discoveryv1.EndpointSlice) bool { return ofPlan(&s) }); i >= 0 {
+				return remove(on[side], namespace, "EndpointSlice", &all.Items[i], side), nil
+			}
+		}
+	}
+	return plans.Done(), nil
 }
 
 func remove[O writes.Own](c client.Client, namespace, kind string, o O, side plans.Side) plans.Observation {

@@ -18,16 +18,22 @@ func rights(p *plans.Plan, side plans.Side) []part.Right {
 	if len(p.Exports()) > 0 {
 		out = append(out, part.Right{Group: mcsv1alpha1.GroupName, Resource: "serviceexports", Verbs: part.Changed(), Names: []string{p.Names.Service}})
 	}
-	for _, d := range p.Directories() {
-		if d.On != side {
-			continue
+	for _, namespace := range p.Directories().In(side) {
+		services := part.Right{Resource: "services", Verbs: []string{"list", "watch"}, Namespace: namespace}
+		of := part.Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: append(part.Watched(), "create", "update", "delete"), Namespace: namespace}
+		for _, d := range p.Directories() {
+			if d.On != side || d.Namespace != namespace {
+				continue
+			}
+			of.Names = append(of.Names, SliceNames(p, d)...)
+			switch {
+			case d.Lists == "":
+				services.Verbs, services.Names = append(part.Watched(), "create", "delete"), []string{p.Names.Service}
+			case d.Client != "":
+				services.Verbs = part.Watched()
+			}
 		}
-		services := part.Right{Resource: "services", Verbs: []string{"list", "watch"}, Namespace: d.Namespace}
-		if d.Lists == "" {
-			services.Verbs, services.Names = append(part.Watched(), "create", "delete"), []string{p.Names.Service}
-		}
-		out = append(out, services,
-			part.Right{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: append(part.Watched(), "create", "update", "delete"), Namespace: d.Namespace, Names: SliceNames(p)})
+		out = append(out, services, of)
 	}
 	return out
 }
@@ -57,10 +63,16 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) (out []part.Write) {
 // bridgeWrites returns the writes of what bridges the names.
 func bridgeWrites(p *plans.Plan, verb part.Verb, what string) (out []part.Write) {
 	for _, d := range p.Directories() {
+		if d.Client != "" {
+			what = "the other side's pods that clients find by Service " + d.Client
+			if verb == part.Create {
+				what += "; kept current meanwhile"
+			}
+		}
 		if d.Lists == "" {
 			out = append(out, part.Write{Verb: verb, Side: d.On, Kind: "Service", Namespace: d.Namespace, Name: p.Names.Service, What: "stands in for the governing Service of the other side"})
 		}
-		for _, name := range SliceNames(p) {
+		for _, name := range SliceNames(p, d) {
 			out = append(out, part.Write{Verb: verb, Side: d.On, Kind: "EndpointSlice", Namespace: d.Namespace, Name: name, What: what + ", if they have such addresses"})
 		}
 	}

@@ -27,11 +27,11 @@ func Rehearse(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 	at := map[plans.Directory]*corev1.Service{}
 	for _, d := range p.Directories() {
 		var s corev1.Service
-		if err := on[d.On].Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: p.Names.Service}, &s); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.Service, d.On, err)
+		if err := on[d.On].Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: p.Names.ServiceOf(d)}, &s); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Service %s/%s on the %s: %w", d.Namespace, p.Names.ServiceOf(d), d.On, err)
 		} else if err == nil {
 			at[d] = &s
-			if d.Lists != "" {
+			if d.Lists != "" && d.Client == "" {
 				model = &s
 			}
 		}

@@ -37,26 +37,34 @@ func slicePrefix(plan string) string { return "stsmigrate-" + plan + "-" }
 // own.
 const maxEndpointsPerSlice = 100
 
-func marks(p *plans.Plan) map[string]string {
-	return map[string]string{
-		discoveryv1.LabelServiceName: p.Names.Service,
+// marks returns the labels of the slices of a Service. kube-proxy ignores those with the mark of a headless one.
+func marks(p *plans.Plan, d plans.Directory, service *corev1.Service) map[string]string {
+	out := map[string]string{
+		discoveryv1.LabelServiceName: p.Names.ServiceOf(d),
 		discoveryv1.LabelManagedBy:   ManagedBy,
 		PlanLabel:                    p.ID,
-		corev1.IsHeadlessService:     "",
 	}
+	if d.Client == "" || service.Spec.ClusterIP == corev1.ClusterIPNone {
+		out[corev1.IsHeadlessService] = ""
+	}
+	return out
 }
 
-// sliceName returns the name of the slice that lists an ordinal.
-func sliceName(p *plans.Plan, t discoveryv1.AddressType, ordinal int32) string {
-	return fmt.Sprintf("%s%s-%d", slicePrefix(p.ID), strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
+// sliceName returns the name of the slice of a directory that lists an ordinal.
+func sliceName(p *plans.Plan, d plans.Directory, t discoveryv1.AddressType, ordinal int32) string {
+	prefix := slicePrefix(p.ID)
+	if d.Client != "" {
+		prefix += d.Client + "-"
+	}
+	return fmt.Sprintf("%s%s-%d", prefix, strings.ToLower(string(t)), (ordinal-p.Start)/maxEndpointsPerSlice)
 }
 
 // SliceNames lists the names of all slices that a plan may need in a directory.
-func SliceNames(p *plans.Plan) []string {
+func SliceNames(p *plans.Plan, d plans.Directory) []string {
 	var out []string
 	for _, t := range addressTypes() {
 		for o := p.Start; o < p.End(); o += maxEndpointsPerSlice {
-			out = append(out, sliceName(p, t, o))
+			out = append(out, sliceName(p, d, t, o))
 		}
 	}
 	return out
@@ -70,7 +78,10 @@ func SliceNames(p *plans.Plan) []string {
 // pod. Watches and the control plane's own slices may be behind by as long as an outage lasts. So a pod is left out
 // while the directory has another one of its name.
 func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[plans.Side][]*corev1.Pod, others []*discoveryv1.EndpointSlice) map[string]*discoveryv1.EndpointSlice {
-	out := map[string]*discoveryv1.EndpointSlice{}
+	if d.Client != "" {
+		return ofClients(p, d, service, pods[d.Lists.Other()])
+	}
+	out := sliceSet{}
 	byName := map[plans.Side]map[string]*corev1.Pod{}
 	for _, side := range plans.Sides() {
 		byName[side] = map[string]*corev1.Pod{}
@@ -92,19 +103,28 @@ func Want(p *plans.Plan, d plans.Directory, service *corev1.Service, pods map[pl
 				if address == "" || !findable(pod, service) || listsElse(others, t, pod.Name, address) != "" {
 					continue
 				}
-				name := sliceName(p, t, o)
-				if out[name] == nil {
-					out[name] = &discoveryv1.EndpointSlice{
-						ObjectMeta:  metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: marks(p)},
-						AddressType: t, Ports: []discoveryv1.EndpointPort{},
-					}
-				}
-				out[name].Endpoints = append(out[name].Endpoints, endpoint(pod, address))
-				out[name].Ports = withPorts(out[name].Ports, service, pod)
+				s := out.of(p, d, service, t, o)
+				s.Endpoints = append(s.Endpoints, endpoint(pod, address))
+				s.Ports = withPorts(s.Ports, service, pod)
 			}
 		}
 	}
 	return out
+}
+
+// sliceSet is the slices that a directory needs, by name.
+type sliceSet map[string]*discoveryv1.EndpointSlice
+
+// of returns the slice for an ordinal, which it adds first if there is none yet.
+func (s sliceSet) of(p *plans.Plan, d plans.Directory, service *corev1.Service, t discoveryv1.AddressType, ordinal int32) *discoveryv1.EndpointSlice {
+	name := sliceName(p, d, t, ordinal)
+	if s[name] == nil {
+		s[name] = &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: marks(p, d, service)},
+			AddressType: t, Ports: []discoveryv1.EndpointPort{},
+		}
+	}
+	return s[name]
 }
 
 // isSecond reports whether a pod must not be listed because of the pod of its name on the other side, which may be nil.

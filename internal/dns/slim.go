@@ -15,6 +15,7 @@ func slim(o any) (metav1.Object, bool) {
 	case *corev1.Service:
 		out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
 		out.Spec.PublishNotReadyAddresses, out.Spec.Ports, out.Spec.IPFamilies = o.Spec.PublishNotReadyAddresses, o.Spec.Ports, o.Spec.IPFamilies
+		out.Spec.Selector, out.Spec.Type, out.Spec.ClusterIP = o.Spec.Selector, o.Spec.Type, o.Spec.ClusterIP
 		return out, true
 	case *discoveryv1.EndpointSlice:
 		if !ofPlan(o) {
@@ -42,7 +43,8 @@ func slimOther(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 
 // slimPod drops the resource version, so that a pod whose probes merely ran again stays equal.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, DeletionTimestamp: pod.DeletionTimestamp}}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp}}
+	out.Spec.NodeName = pod.Spec.NodeName
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		yes := true
 		out.OwnerReferences = []metav1.OwnerReference{{Name: owner.Name, Controller: &yes}}

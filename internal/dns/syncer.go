@@ -43,7 +43,7 @@ type MayWrite func(ctx context.Context, anew bool) error
 // ErrOver reports that another process keeps the names of a plan, or that they are no longer kept.
 var ErrOver = errors.New("the names are kept by another process, or are no longer kept")
 
-// pendingWrites is one directory and the views that its writes are based on. Each directory has a loop of its own: a
+// pendingWrites is one directory, of the governing Service or of one of the clients, and the views that its writes are based on. Each directory has a loop of its own: a
 // cluster that does not answer, or refuses writes, must not delay the names in another one.
 type pendingWrites struct {
 	plans.Directory
@@ -71,9 +71,9 @@ func Start(ctx context.Context, p *plans.Plan, on map[plans.Side]*Cluster, leave
 	for n := range k.desks {
 		d := &k.desks[n]
 		c := on[d.On]
-		d.services = c.follow(ctx, place{ofServices, d.Namespace}, p.Names.Service, k.ring)
+		d.services = c.follow(ctx, place{ofServices, d.Namespace}, p.Names.ServiceOf(d.Directory), k.ring)
 		d.slices = c.follow(ctx, place{ofSlices, d.Namespace}, p.ID, k.ring)
-		d.others = c.follow(ctx, place{ofSlices, d.Namespace}, ofService(p.Names.Service), k.ring)
+		d.others = c.follow(ctx, place{ofSlices, d.Namespace}, ofService(p.Names.ServiceOf(d.Directory)), k.ring)
 	}
 	k.stopped.Go(func() { k.run(ctx) })
 	return k
@@ -122,7 +122,7 @@ func (k *Syncer) keep(ctx context.Context, d pendingWrites) {
 		if err := k.sync(ctx, d); err != nil && ctx.Err() == nil {
 			if text := err.Error(); text != told {
 				told = text
-				k.report(fmt.Errorf("names: Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.Service, d.On, err))
+				k.report(fmt.Errorf("names: Service %s/%s on the %s: %w", d.Namespace, k.plan.Names.ServiceOf(d.Directory), d.On, err))
 			}
 			later = time.After(retry.Step())
 		} else {
@@ -162,7 +162,7 @@ func (k *Syncer) sync(ctx context.Context, d pendingWrites) (err error) {
 // model returns the Service that stand-in Services are copied from.
 func (k *Syncer) model() *corev1.Service {
 	for _, d := range k.desks {
-		if s := d.service(); s != nil && d.Lists != "" {
+		if s := d.service(); s != nil && d.Lists != "" && d.Client == "" {
 			return s
 		}
 	}
@@ -180,6 +180,9 @@ func (d pendingWrites) service() *corev1.Service {
 
 func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.Side][]*corev1.Pod, model *corev1.Service) error {
 	service := d.service()
+	if service == nil && d.Client != "" { // it lists nothing, until it is there again
+		service = &corev1.Service{}
+	}
 	if service == nil {
 		if d.Lists != "" || model == nil { // a slice without a Service is never resolved
 			return d.orphaned()
@@ -191,7 +194,7 @@ func (d pendingWrites) sync(ctx context.Context, p *plans.Plan, pods map[plans.S
 	}
 	want := Want(p, d.Directory, service, pods, endpointSlices(d.others))
 	var errs []error // a slice that is refused stops no other one
-	written := endpointSlices(d.slices)
+	written := slices.DeleteFunc(endpointSlices(d.slices), func(s *discoveryv1.EndpointSlice) bool { return !isOf(p, d.Directory, s.Name) })
 	slices.SortFunc(written, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) }) // the same errors have the same text
 	for _, have := range written {
 		errs = append(errs, d.bring(ctx, have, want[have.Name]))

@@ -145,9 +145,15 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 		plans.Shrink:  w.Shrink,
 		plans.Grow:    w.Grow,
 		plans.Verify:  asks.Look,
-		plans.Retire:  sets.InTurn(sets.Unpin(p, through), ends.Retire), // they are pinned if a journal was lost in the middle of a wave
 	}
 	var e *Engine
+	ignored := func() []string {
+		if e.journal == nil {
+			return nil
+		}
+		return e.journal.Assurances.Ignored
+	}
+	looks[plans.Retire] = sets.InTurn(dns.Served(p, through, ignored), sets.Unpin(p, through), ends.Retire) // pinned, if a journal was lost in the middle of a wave
 	clock := func() (now time.Time) {
 		if e.Now != nil {
 			now = e.Now()

@@ -291,6 +291,12 @@ func networkChecks() []row {
 			remedy: "make the two Services equal",
 		},
 		{
+			name: "clients", worst: check.Fail, ignorable: true, run: Clients,
+			oneWay: "the bridge serves both ways alike, and the source served them before",
+			about:  "every Service that selects the pods can be kept served until the end, and has an equal on the destination",
+			remedy: "let the names be bridged, make the Service on the destination, or switch its clients",
+		},
+		{
 			name: "old-names", worst: check.Warn, ignorable: true, run: expanded.OldNames,
 			about:  "no text of the pods, their ConfigMaps and Secrets has a name that the move ends: of the old namespace, or of a Service that only the source has",
 			remedy: "change the names after the move, or finalize with --keep-names",

@@ -129,7 +129,7 @@ func served(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 				return found, err
 			}
 		}
-		if d.Lists != i.From {
+		if d.Lists != i.From || d.Client != "" {
 			continue
 		}
 		o, err := i.Dependency(ctx, i.From, plans.Dependency{Kind: "Service", Name: i.Plan.Names.Service})
@@ -151,7 +151,7 @@ func served(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 func kept(ctx context.Context, i check.Inspection, d plans.Directory) ([]check.Finding, error) {
 	var all discoveryv1.EndpointSliceList
 	err := i.On[d.On].List(ctx, &all, client.InNamespace(d.Namespace), client.MatchingLabels{
-		discoveryv1.LabelServiceName: i.Plan.Names.Service, discoveryv1.LabelManagedBy: dns.ManagedBy,
+		discoveryv1.LabelServiceName: i.Plan.Names.ServiceOf(d), discoveryv1.LabelManagedBy: dns.ManagedBy,
 	})
 	for _, s := range all.Items {
 		if plan := s.Labels[dns.PlanLabel]; plan != i.Plan.ID {

@@ -21,9 +21,12 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 	if err != nil {
 		return nil, err
 	}
-	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, source.Name), id, r.Window, r.Ignore
+	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, plans.NameFor(source.Name)), id, r.Window, r.Ignore
 	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
 	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
+		return nil, err
+	}
+	if in.Names.Clients, err = bridged(ctx, on, in); err != nil {
 		return nil, err
 	}
 	return build.Plan(in)

@@ -2,7 +2,11 @@ package preflight
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -11,12 +15,13 @@ import (
 
 // PlanCurrent refuses a plan whose sets or budget have changed since it was made, or that misstates its
 // patches.
-func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error) {
+func PlanCurrent(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	now, err := plans.Fingerprints(i.Now.Set, i.Now.Existing, i.Now.SourceBudget)
 	if err != nil {
 		return nil, err
 	}
 	if changed := i.Plan.Seen.Changed(now); len(changed) > 0 {
+		changed = append(changed, templateChanged(ctx, i, strings.Join(changed, ", "))...)
 		return []check.Finding{{
 			Object: "plan " + i.Plan.Name, Saw: "changed since the plan was made: " + strings.Join(changed, ", "),
 			Want: "everything as it was", Remedy: "make a new plan with `stsmigrate plan`",
@@ -30,6 +35,43 @@ func PlanCurrent(_ context.Context, i check.Inspection) ([]check.Finding, error)
 		return []check.Finding{{Object: "plan " + i.Plan.Name, Saw: why, Want: "what its patches change", Remedy: "make a new plan with `stsmigrate plan`, and do not trust the origin of this one"}}, nil
 	}
 	return nil, nil
+}
+
+// templateChanged says which fields of the source's pod template have changed since the plan was made, and who wrote it
+// last, but for what is said already. The old template is in the ControllerRevision that the plan names, if that is kept
+// and may be read.
+func templateChanged(ctx context.Context, i check.Inspection, said string) (out []string) {
+	set, seen := i.Now.Set, i.Plan.Seen
+	if seen.SourceRevision == "" || set.UID != seen.SourceUID {
+		return nil
+	}
+	kept, err := i.Revisions(ctx, plans.Source, set)
+	if err != nil {
+		return nil // what has changed is said as far as it is known
+	}
+	for _, r := range kept {
+		var was struct {
+			Spec struct{ Template corev1.PodTemplateSpec }
+		}
+		if r.Name != seen.SourceRevision || json.Unmarshal(r.Data.Raw, &was) != nil {
+			continue
+		}
+		before, err := plans.Fields(was.Spec.Template)
+		now, err2 := plans.Fields(set.Spec.Template)
+		if errors.Join(err, err2) != nil {
+			return nil
+		}
+		fields := plans.FieldsChanged(before, now)
+		for _, field := range fields {
+			if !strings.Contains(said, "template."+field) {
+				out = append(out, "template."+field)
+			}
+		}
+		if len(fields) > 0 {
+			out = append(out, "the template was last written by "+plans.Writer(set, "spec", "template"))
+		}
+	}
+	return out
 }
 
 // NotMigrating refuses sets that carry the stamp of another plan.

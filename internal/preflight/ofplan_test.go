@@ -1,7 +1,14 @@
 package preflight
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -17,6 +24,48 @@ func TestAPlanIsForTheObjectsThatWereThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	checktest.ExpectFindings(t, found, "FAIL ...changed since the plan was made: the source set was deleted and recreated")
+}
+
+// Whoever has approved a plan is told what has changed since, and by whom, without a password in it.
+func TestWhatHasChangedSinceThePlanIsSaid(t *testing.T) {
+	kept := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "u", Controller: ptr.To(true)}},
+	}}
+	i := checktest.Estate{Spec: "{containers: [{name: web, image: 'web:1', env: [{name: PASSWORD, value: old}]}]}", Here: []client.Object{kept}}.Inspected(t)
+	i.Now.Set.Status.UpdateRevision = "web-1"
+	seen, err := plans.Fingerprints(i.Now.Set, nil, i.Now.SourceBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"template": i.Now.Set.Spec.Template}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Data.Raw = raw
+	if err := i.On[plans.Source].Update(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	i.Plan.Seen, i.Now.Set = seen, i.Now.Set.DeepCopy()
+	set := i.Now.Set
+	set.Spec.Replicas, set.Spec.MinReadySeconds = ptr.To(*set.Spec.Replicas+2), 7
+	web := &set.Spec.Template.Spec.Containers[0]
+	web.Image, web.Env[0].Value, web.Args = "web:2", "new", []string{"--fast"}
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-set", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`)}}
+	found, err := PlanCurrent(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "FAIL ...the spec of the source set (minReadySeconds (none) -> 7, replicas 1 -> 3, template.spec.containers[0].image web:1 -> web:2)"+
+		"...template.spec.containers[0].args[0] (none) -> --fast, template.spec.containers[0].env[0].value (its value is not shown), the template was last written by kubectl-set (Update)")
+	if text := found[0].String(); strings.Count(text, "web:2") != 1 {
+		t.Errorf("it is said twice: %s", text)
+	}
+
+	i.Plan.Seen.SourceFields, i.Plan.Seen.SourceRevision = nil, "" // as an earlier release has written it
+	if found, err = PlanCurrent(t.Context(), i); err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "FAIL ...changed since the plan was made: the spec of the source set, expected")
 }
 
 func TestASetOfAnotherPlanIsNotMoved(t *testing.T) {

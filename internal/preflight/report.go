@@ -36,9 +36,28 @@ type Report struct {
 	Checks      []Result  `json:"checks"`
 	// Backends lists, for a move between two clusters, what the clusters must share.
 	Backends []volumes.Backend `json:"backends,omitempty"`
+	// Clients are the Services of the source, beside the governing one, by which clients find the pods.
+	Clients []ClientService `json:"clients,omitempty"`
 	// NotRun is how many checks were left out because the access checks failed: without the right to read,
 	// they would only fail.
 	NotRun int `json:"notRun,omitempty"`
+}
+
+// Served says how many endpoints of its own each Service of clients has with each wave, in lines of a plan.
+func (r *Report) Served() string {
+	var b strings.Builder
+	for _, s := range r.Clients {
+		left := strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Endpoints), " ", ", "), "[]")
+		how := "not bridged: it loses them"
+		if s.Bridged {
+			how = "bridged until finalize: every ordinal is served on both sides"
+		}
+		fmt.Fprintf(&b, "  Service %s: %s endpoints of its own with the waves; %s\n", s.Name, left, how)
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nClients find the pods by:\n" + b.String()
 }
 
 // Failed returns the findings that block, in the order of the report.

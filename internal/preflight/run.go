@@ -39,6 +39,9 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 		return nil, err
 	}
 	r.Checks = append(r.Checks, more...)
+	if r.Clients, err = clientServices(ctx, i); err != nil {
+		return nil, err
+	}
 	r.Backends, err = volumes.Backends(ctx, i)
 	return r, err
 }

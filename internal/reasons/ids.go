@@ -52,6 +52,7 @@ const (
 	BelongsElsewhere  ID = "BelongsElsewhere"
 	AdoptionInTheWay  ID = "AdoptionInTheWay"
 	AdoptionRevision  ID = "AdoptionRevision"
+	ClientsDeserted   ID = "ClientsDeserted"
 )
 
 // The reasons in table/storage.yaml, from which they are made: go test ./internal/reasons -update

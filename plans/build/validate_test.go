@@ -70,6 +70,21 @@ func TestWhatCannotBeMadeCannotBeRead(t *testing.T) {
 		"a bad id":                         {func(in *build.Inputs) { in.ID = "a/9/9" }, func(p *plans.Plan) { p.ID = "web-a/9/9" }, `its id is "web-a/9/9"`},
 		"another way of names":             {func(in *build.Inputs) { in.Names.Mode = "dns" }, func(p *plans.Plan) { p.Names.Mode = "dns" }, `names: mode is "dns"`},
 		"a bridge of nothing":              {func(in *build.Inputs) { in.Names.Mode = plans.Bridge }, func(p *plans.Plan) { p.Names.Mode = plans.Bridge }, `names: service is ""`},
+		"a Service of clients twice": {func(in *build.Inputs) {
+			in.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"a", "a"}}
+		}, func(p *plans.Plan) {
+			p.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"a", "a"}}
+		}, `names: clients has a after a`},
+		"a Service of clients that governs": {func(in *build.Inputs) {
+			in.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"web"}}
+		}, func(p *plans.Plan) {
+			p.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"web"}}
+		}, `which is the governing Service`},
+		"a Service of clients without a name": {func(in *build.Inputs) {
+			in.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"A/b"}}
+		}, func(p *plans.Plan) {
+			p.Names = plans.Names{Mode: plans.Bridge, Service: "web", Clients: []string{"A/b"}}
+		}, `expected the name of a Service`},
 		"no replicas":                      {func(in *build.Inputs) { in.Set = planstest.Set(2, 0) }, func(p *plans.Plan) { p.Count = 0 }, "has 0 replicas"},
 		"two thousand million replicas":    {func(in *build.Inputs) { in.Set = planstest.Set(2, 2_000_000_000) }, func(p *plans.Plan) { p.Count = 2_000_000_000 }, "expected at most 10000"},
 		"a negative start":                 {func(in *build.Inputs) { in.Set = planstest.Set(-1, 3) }, func(p *plans.Plan) { p.Start = -1 }, "begins with ordinal -1"},

@@ -1,12 +1,8 @@
 package preview
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -45,32 +41,5 @@ func Diff(first, second *plans.Plan) ([]Difference, error) {
 func fields(p *plans.Plan) (map[string]string, error) {
 	q := *p
 	q.ID, q.Hash, q.Made, q.Read = "", "", nil, nil
-	raw, err := json.Marshal(&q)
-	if err != nil {
-		return nil, err
-	}
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	flatten(out, "", v)
-	return out, nil
-}
-
-func flatten(out map[string]string, path string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, field := range v {
-			flatten(out, strings.TrimPrefix(path+"."+name, "."), field)
-		}
-	case []any:
-		for k, item := range v {
-			flatten(out, path+"["+strconv.Itoa(k)+"]", item)
-		}
-	case float64:
-		out[path] = strconv.FormatFloat(v, 'f', -1, 64)
-	default:
-		out[path] = plans.Line(fmt.Sprint(v))
-	}
+	return plans.Fields(&q)
 }

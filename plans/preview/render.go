@@ -42,6 +42,7 @@ func Render(p *plans.Plan, l plans.Leg) string {
 	renderChanges(&b, p)
 	renderDependencies(&b, p)
 	renderNames(&b, p)
+	b.WriteString(renderClients("  clients      ", p))
 	for _, g := range p.Gates {
 		fmt.Fprintf(&b, "  gate         %s\n", gate(g))
 		for _, line := range runs(g) {
@@ -178,7 +179,7 @@ func NamesOf(p *plans.Plan) Names {
 // first step to the last.
 func RenderNames(p *plans.Plan) string {
 	if p.Names.Service == "" {
-		return "Names are not changed: each side finds only its own pods.\n"
+		return "Names are not changed: each side finds only its own pods.\n" + renderClients("", p)
 	}
 	var b strings.Builder
 	width := len(p.FindAs(p.End()-1, plans.Source))
@@ -186,7 +187,16 @@ func RenderNames(p *plans.Plan) string {
 	for o := p.Start; o < p.End(); o++ {
 		fmt.Fprintf(&b, "%-*s  %s\n", width, p.FindAs(o, plans.Source), p.FindAs(o, plans.Destination))
 	}
+	b.WriteString(renderClients("\n", p))
 	return b.String()
+}
+
+// renderClients names the Services of clients, after a heading, or returns "".
+func renderClients(heading string, p *plans.Plan) string {
+	if len(p.Names.Clients) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%sEach of these Services lists the pods of both sides in its namespace, until the end: %s\n", heading, strings.Join(p.Names.Clients, ", "))
 }
 
 func renderNames(b *strings.Builder, p *plans.Plan) {

@@ -29,8 +29,12 @@ func TestEndpoints(t *testing.T) {
 			e := endpoints{t: t, namespace: fmt.Sprintf("testendpoints-%t", publish)}
 			e.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}})
 			app := map[string]string{"app": "web"}
+			ports := []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}}
 			e.add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web"}, Spec: corev1.ServiceSpec{
-				ClusterIP: corev1.ClusterIPNone, Selector: app, PublishNotReadyAddresses: publish, Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
+				ClusterIP: corev1.ClusterIPNone, Selector: app, PublishNotReadyAddresses: publish, Ports: ports,
+			}})
+			e.add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web-clients"}, Spec: corev1.ServiceSpec{
+				Selector: map[string]string{"app": "web", "role": "member"}, PublishNotReadyAddresses: publish, Ports: ports,
 			}})
 			for _, name := range []string{"web-0", "web-1", "web-2"} {
 				pod := running(e.namespace, name)
@@ -38,6 +42,10 @@ func TestEndpoints(t *testing.T) {
 				e.add(pod)
 			}
 			e.same("three pods", 3)
+			for _, name := range []string{"web-0", "web-1"} {
+				e.edit(name, `{"metadata":{"labels":{"role":"member"}}}`)
+			}
+			e.same("two have got a role", 3)
 			e.edit("web-1", `{"metadata":{"annotations":{"`+cluster.NeverReady+`":"true"}}}`)
 			e.same("one is not ready", 3)
 			for _, name := range []string{"web-1", "web-2"} {
@@ -121,13 +129,16 @@ func (e endpoints) count(ctx context.Context) int {
 func (e endpoints) both(ctx context.Context) (ours, theirs []string, err error) {
 	var pods corev1.PodList
 	var all discoveryv1.EndpointSliceList
-	var service corev1.Service
+	var service, entry corev1.Service
 	for _, list := range []client.ObjectList{&pods, &all} {
 		if err := here.List(ctx, list, client.InNamespace(e.namespace)); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := here.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, &service); err != nil {
+		return nil, nil, err
+	}
+	if err := here.Get(ctx, client.ObjectKey{Namespace: e.namespace, Name: "web-clients"}, &entry); err != nil {
 		return nil, nil, err
 	}
 	side := map[plans.Side][]*corev1.Pod{}
@@ -139,12 +150,34 @@ func (e endpoints) both(ctx context.Context) (ours, theirs []string, err error) 
 	for _, s := range dns.Want(p, plans.Directory{Namespace: e.namespace}, &service, side, nil) {
 		ours = append(ours, listed(s)...)
 	}
+	for _, s := range dns.Want(p, plans.Directory{Namespace: e.namespace, Lists: plans.Destination, Client: "web-clients", SameNodes: true}, &entry, side, nil) {
+		ours = append(ours, entries(s)...)
+	}
 	for _, s := range all.Items {
-		theirs = append(theirs, listed(&s)...)
+		if s.Labels[discoveryv1.LabelServiceName] == "web-clients" {
+			theirs = append(theirs, entries(&s)...)
+		} else {
+			theirs = append(theirs, listed(&s)...)
+		}
 	}
 	slices.Sort(ours)
 	slices.Sort(theirs)
 	return ours, theirs, nil
+}
+
+// entries returns all that kube-proxy reads of a slice.
+func entries(s *discoveryv1.EndpointSlice) (out []string) {
+	for _, e := range s.Endpoints {
+		c, line := e.Conditions, strings.Join(e.Addresses, ",")
+		if e.NodeName != nil {
+			line += " on " + *e.NodeName
+		}
+		for _, p := range s.Ports {
+			line += fmt.Sprintf(" %s %s %d", *p.Name, *p.Protocol, *p.Port)
+		}
+		out = append(out, fmt.Sprintf("%s for clients, ready %t serving %t terminating %t", line, *c.Ready, *c.Serving, *c.Terminating))
+	}
+	return out
 }
 
 func listed(s *discoveryv1.EndpointSlice) (out []string) {

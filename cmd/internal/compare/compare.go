@@ -2,6 +2,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,13 +15,26 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/preview"
 )
 
+// Name is the name of the command.
+const Name = "diff"
+
+// The exit codes are those of kubectl diff.
+const (
+	Differ = 1 // the plans differ
+	Failed = 2 // an error
+)
+
+// ErrDiffer says that the plans differ, which has been printed.
+var ErrDiffer = errors.New("the plans differ")
+
 // Command returns the command diff. read reads a file, or standard input for "-".
 func Command(out io.Writer, read func(file string) ([]byte, error)) *cobra.Command {
 	var form string
 	cmd := &cobra.Command{
-		Use: "diff PLANFILE PLANFILE", Short: "Compare two plans, field by field, without a network",
+		Use: Name + " PLANFILE PLANFILE", Short: "Compare two plans, field by field, without a network",
 		Long: `Compare two plans that "plan --out" wrote, field by field. IDs, hashes, and when and by whom the plans
-were made are left out. No cluster is asked.`,
+were made are left out. No cluster is asked. The exit code is 0 if they are the same, 1 if they differ, and
+2 after an error, as that of kubectl diff.`,
 		Example: `  stsmigrate diff approved.yaml new.yaml`,
 		Args:    program.TwoArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -41,7 +55,11 @@ were made are left out. No cluster is asked.`,
 			if err != nil {
 				return err
 			}
-			return output.Print(out, form, output.Document{Value: output.List("Difference", all), Text: func() string { return text(all) }, Names: names(all)})
+			err = output.Print(out, form, output.Document{Value: output.List("Difference", all), Text: func() string { return text(all) }, Names: names(all)})
+			if err == nil && len(all) > 0 {
+				return ErrDiffer
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&form, "output", "o", "", output.Forms)

@@ -57,7 +57,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
 	cmd.Flags().StringVar(&f.unavailable, "max-unavailable", "", "d: how many ordinals may be unavailable at once over both sides, as a number or a percentage (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
-	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name)")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name, shortened if it has more than 40 characters)")
 	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
 	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")

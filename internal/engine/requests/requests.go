@@ -193,7 +193,7 @@ func KeepNames(p *plans.Plan, j *journal.Journal) error {
 		return nil
 	case len(p.Directories()) == 0:
 		return fmt.Errorf("--keep-names: plan %s bridges no names (--names %s)", p.Name, p.Names.Mode)
-	case j.Leg.Direction == plans.Finalize:
+	case j.Leg.Direction == plans.Finalize && j.Begun >= j.Leg.First:
 		return fmt.Errorf("--keep-names: plan %s is being finalized without it, and its names may be gone", p.Name)
 	}
 	j.KeepNames = true

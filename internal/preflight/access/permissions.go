@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/dns/clients"
 	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/parts"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
@@ -57,14 +59,20 @@ func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 }
 
 // ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the classes
-// of claims that start empty, and the workloads whose pods would have the claims of the set; and what they would find
-// another one of in another namespace. They are not part of Rights:
-// no step depends on them, and a check that may not look warns. Between waves a warning bars nothing, so that an
-// orchestrator needs the quotas.
+// of claims that start empty, and the workloads whose pods would have the claims of the set; and those by which a plan finds
+// the Services of clients and what points at them, and what would be another one in another namespace. They are not part of Rights: no step depends on them, and a check that may not look warns.
+// Between waves a warning bars nothing, so that an orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	list := []string{"list"}
-	out := []part.Right{{Resource: "resourcequotas", Verbs: list}}
-	out = append(out, part.Right{Resource: "services", Verbs: list}, part.Right{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: list})
+	out := []part.Right{{Resource: "resourcequotas", Verbs: list}, {Resource: "services", Verbs: list}}
+	out = append(out, part.Right{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: list})
+	if len(p.Names.Clients) > 0 {
+		out = append(out, part.Right{Group: "networking.k8s.io", Resource: "ingresses", Verbs: list})
+		for _, kind := range slices.Sorted(maps.Keys(clients.Routes())) {
+			out = append(out, part.Right{Group: clients.Gateway, Resource: strings.ToLower(kind) + "s", Verbs: list})
+		}
+		out = append(out, part.Right{Group: clients.Multi, Resource: "serviceexports", Verbs: list})
+	}
 	if len(p.Moved()) > 0 {
 		out = append(out, part.Right{Group: "batch", Resource: "cronjobs", Verbs: list}, part.Right{Group: "batch", Resource: "jobs", Verbs: list},
 			part.Right{Group: "apps", Resource: "deployments", Verbs: list}, part.Right{Group: "apps", Resource: "statefulsets", Verbs: list}, part.Right{Group: "apps", Resource: "daemonsets", Verbs: list})

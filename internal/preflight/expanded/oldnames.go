@@ -161,7 +161,7 @@ func (n names) stale(texts []text) (out []string) {
 }
 
 func (n names) remedy(i check.Inspection) string {
-	if len(i.Plan.Directories()) > 0 {
+	if i.Plan.Names.Mode == plans.Bridge {
 		return fmt.Sprintf("both names are answered until the end: write %s there before `finalize`, or finalize with --keep-names", n.next)
 	}
 	return fmt.Sprintf("write %s there before the source goes", n.next)
@@ -287,7 +287,7 @@ func Ended(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	}
 	n := s.names(i)
 	kept := ""
-	if len(i.Plan.Directories()) > 0 {
+	if i.Plan.Names.Mode == plans.Bridge {
 		kept = ", or finalize with --keep-names"
 	}
 	var out []check.Finding

@@ -3,6 +3,7 @@ package owners
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ const recentWrite = time.Hour
 //     and is refused;
 //   - any other manager that wrote in the last hour, and after the set was made, is taken
 //     to be active, and is refused;
+//   - one that people and pipelines run once, and that also exists as a controller which
+//     repeats itself, is a warning;
 //   - every remaining manager is a warning: the creator of the set may be an operator that
 //     sets no owner reference.
 //
@@ -47,6 +50,9 @@ func FieldManagers(_ context.Context, i check.Inspection) ([]check.Finding, erro
 	}
 	return out, nil
 }
+
+// pulumi is what Pulumi calls itself: with server-side apply, each resource has digits of its own.
+var pulumi = regexp.MustCompile(`^pulumi-(resource-)?kubernetes(-[0-9a-f]{8})?(\.exe)?$`)
 
 // manager is a field manager that has written a field which a move writes.
 type manager struct {
@@ -71,6 +77,7 @@ func (m manager) String() string {
 
 // managers returns the managers that have written a field which a move writes, and that no rule lets pass.
 func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(time.Time) time.Duration) []manager {
+	runOnce := []string{"kapp", "kapp-server", "kluctl", "tanka", "timoni", "werf"} // tools that end, unless a controller runs them
 	var out []manager
 	for _, e := range entries {
 		if e.FieldsV1 == nil || passes(e) {
@@ -88,7 +95,7 @@ func managers(entries []metav1.ManagedFieldsEntry, made metav1.Time, since func(
 		if len(m.fields) == 0 {
 			continue
 		}
-		m.busy = m.declares || e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recentWrite
+		m.busy = !slices.Contains(runOnce, m.name) && (m.declares || e.Time != nil && e.Time.After(made.Time) && since(e.Time.Time) < recentWrite)
 		out = append(out, m)
 	}
 	return out
@@ -100,9 +107,9 @@ func passes(e metav1.ManagedFieldsEntry) bool {
 		"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", // argocd, flux, writers-unseen
 		"keda", "keda-operator", // keda
 		"k9s", "node-fetch", "Mozilla", "dashboard", "rancher", // consoles
-		"terraform-provider-kubernetes", "Terraform", "HashiCorp", "pulumi-kubernetes",
+		"terraform-provider-kubernetes", "Terraform", "HashiCorp",
 	}
 	people := []string{"kubectl", "stsmigrate", "helm", "lens", "OpenLens"}
-	return e.Subresource == "scale" && e.Manager == "kube-controller-manager" || slices.Contains(known, e.Manager) ||
+	return e.Subresource == "scale" && e.Manager == "kube-controller-manager" || slices.Contains(known, e.Manager) || pulumi.MatchString(e.Manager) ||
 		slices.ContainsFunc(people, func(p string) bool { return e.Manager == p || strings.HasPrefix(e.Manager, p+"-") })
 }

@@ -114,8 +114,11 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 	replicas := `{"f:spec":{"f:replicas":{},"f:template":{}}}`
 	scaled := entry("kube-controller-manager", replicas, now)
 	scaled.Subresource = "scale"
-	declared := entry("db-operator", replicas, made)
-	declared.Operation, declared.Time = metav1.ManagedFieldsOperationApply, nil // it has changed nothing yet
+	declares := func(manager string) metav1.ManagedFieldsEntry {
+		e := entry(manager, replicas, made)
+		e.Operation, e.Time = metav1.ManagedFieldsOperationApply, nil // it has changed nothing yet
+		return e
+	}
 	for _, c := range []struct {
 		entry metav1.ManagedFieldsEntry
 		want  string
@@ -126,13 +129,20 @@ func TestWhoWritesReplicasIsToldFromPeople(t *testing.T) {
 		{entry("stsmigrate", replicas, now), "", false},
 		{entry("helm", replicas, now), "", false},
 		{entry("kustomize-controller", replicas, now), "", false},
+		{entry("pulumi-kubernetes", replicas, now), "", false},
+		{declares("pulumi-kubernetes-1a2b3c4d"), "", false},
+		{declares("pulumi-resource-kubernetes.exe"), "", false},
+		{declares("pulumi-kubernetes-operator"), "pulumi-kubernetes-operator declares, by server-side apply, spec.replicas", true},
+		{declares("kluctl"), "kluctl declares, by server-side apply, spec.replicas", false},
+		{declares("kapp"), "kapp declares, by server-side apply, spec.replicas", false},
+		{entry("werf", replicas, now), "werf wrote spec.replicas at 2026-01-03T12:00:00Z", false},
 		{scaled, "", false},
 		{entry("kube-controller-manager", `{"f:status":{"f:replicas":{}}}`, now), "", false},
 		{entry("kubectlish", replicas, made), "kubectlish wrote spec.replicas at 2026-01-01T12:00:00Z", false},
 		{entry("db-operator", replicas, made), "db-operator wrote spec.replicas at 2026-01-01T12:00:00Z", false},
 		{entry("db-operator", replicas, now.Add(-2*time.Hour)), "db-operator wrote spec.replicas at 2026-01-03T10:00:00Z", false},
 		{entry("db-operator", replicas, now.Add(-time.Minute)), "db-operator wrote spec.replicas at 2026-01-03T11:59:00Z", true},
-		{declared, "db-operator declares, by server-side apply, spec.replicas", true},
+		{declares("db-operator"), "db-operator declares, by server-side apply, spec.replicas", true},
 		{entry("db-operator", `{"f:spec":{"f:ordinals":{"f:start":{}}}}`, now), "db-operator wrote spec.ordinals at 2026-01-03T12:00:00Z", true},
 		{entry("db-operator", `{"f:spec":{"f:template":{}}}`, now), "", false},
 	} {

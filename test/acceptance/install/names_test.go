@@ -28,7 +28,7 @@ func TestAPersonAsksForKeptNamesToBeTakenAway(t *testing.T) {
 	owner := declarable(t)
 	p := finalized(t, as(t, account))
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: dns.SliceNames(p)[0], Labels: map[string]string{dns.PlanLabel: p.ID, discoveryv1.LabelManagedBy: dns.ManagedBy}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: dns.SliceNames(p, p.Directories()[0])[0], Labels: map[string]string{dns.PlanLabel: p.ID, discoveryv1.LabelManagedBy: dns.ManagedBy}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 	}
 	if err := owner.Create(t.Context(), slice); err != nil {

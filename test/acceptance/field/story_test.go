@@ -1,0 +1,216 @@
+package field_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// A story is a file of testdata: what exists before, and what is expected. Lines of the file that begin with "#! " say
+// what is expected; WHERE is ns (the set moves to another namespace of its cluster) or west (to the cluster west).
+//
+//	set NAME                     the set in namespace shop (web)
+//	to NAMESPACE                 its new namespace where it stays in its cluster (mall)
+//	ssa MANAGER                  the set is made by server-side apply with this field manager
+//	bind CONTEXT                 pods that no scheduler looks at are bound by the test
+//	flags FLAG...                more flags for check and plan
+//	check WHERE LEVEL REGEXP     check finds something of at least this level (WARN, FAIL) that matches
+//	check WHERE PASS REGEXP      check ends well, and no FAIL is of a check whose name matches
+//	move WHERE                   a move is refused before it writes, or arrives: no ordinal is on neither side
+//	during REGEXP :: COMMAND     run as soon as apply prints such a line
+//	break COMMAND                run after a move
+//	abort WHERE                  afterwards abort leaves no ordinal on neither side
+//	templates WHERE              afterwards the pods of both sides have one template, or the plan is blocked
+//	ready WHERE N                during the move fewer than N members are Ready in no two samples that follow one another
+//	message WHERE REGEXP         apply or status says this
+//	finalize WHERE REGEXP        finalize says this
+//
+// Objects with the annotation example.com/context are in that cluster, all others in east; namespaces are in both.
+type story struct {
+	name              string
+	set, to           string
+	manager, bind     string
+	flags             []string
+	checks            []expected
+	objects           map[string][]*unstructured.Unstructured
+	where             string // of the move, if there is one
+	moves, aborts     bool
+	breaks            []string
+	during            []interlude
+	templates         bool
+	ready             int
+	messages, endings []expected
+}
+
+// expected is what a command must say.
+type expected struct {
+	where, level string
+	what         *regexp.Regexp
+}
+
+// interlude is a command that is run as soon as a line is printed.
+type interlude struct {
+	at      *regexp.Regexp
+	command string
+}
+
+func read(path string) (*story, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &story{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), set: "web", to: "mall", objects: map[string][]*unstructured.Unstructured{}}
+	for line := range strings.Lines(string(text)) {
+		if said, ok := strings.CutPrefix(line, "#! "); ok {
+			if err := s.expect(strings.TrimSpace(said)); err != nil {
+				return nil, fmt.Errorf("%s: %q: %w", path, line, err)
+			}
+		}
+	}
+	if err := s.hold(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// expect takes one line of what is expected.
+func (s *story) expect(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "set":
+		s.set = rest
+	case "to":
+		s.to = rest
+	case "ssa":
+		s.manager = rest
+	case "bind":
+		s.bind = rest
+	case "flags":
+		s.flags = strings.Fields(rest)
+	case "break":
+		s.breaks = append(s.breaks, rest)
+	case "during":
+		return s.interrupt(rest)
+	case "check":
+		where, rest, _ := strings.Cut(rest, " ")
+		level, what, _ := strings.Cut(rest, " ")
+		return add(&s.checks, where, level, what)
+	case "message", "finalize":
+		where, what, _ := strings.Cut(rest, " ")
+		list := map[string]*[]expected{"message": &s.messages, "finalize": &s.endings}[word]
+		return errors.Join(add(list, where, "", what), s.move(where))
+	case "move", "abort", "templates":
+		*map[string]*bool{"move": &s.moves, "abort": &s.aborts, "templates": &s.templates}[word] = true
+		return s.move(rest)
+	case "ready":
+		where, n, _ := strings.Cut(rest, " ")
+		least, err := strconv.Atoi(n)
+		s.ready = least
+		return errors.Join(err, s.move(where))
+	default:
+		return errors.New("is not known")
+	}
+	return nil
+}
+
+func (s *story) interrupt(said string) error {
+	at, command, ok := strings.Cut(said, " :: ")
+	if !ok {
+		return errors.New("expected REGEXP :: COMMAND")
+	}
+	re, err := regexp.Compile(strings.TrimSpace(at))
+	s.during = append(s.during, interlude{re, command})
+	return err
+}
+
+// move says where the one move of the story goes.
+func (s *story) move(where string) error {
+	if where != "ns" && where != "west" {
+		return errors.New("expected ns or west")
+	}
+	if s.where != "" && s.where != where {
+		return errors.New("a story has one move: make a second file")
+	}
+	s.where = where
+	return nil
+}
+
+func add(to *[]expected, where, level, what string) error {
+	if !slices.Contains([]string{"ns", "west"}, where) || !slices.Contains([]string{"", "PASS", "WARN", "FAIL"}, level) || what == "" {
+		return errors.New("expected ns or west, for check PASS, WARN or FAIL, and a regular expression")
+	}
+	re, err := regexp.Compile("(?i)" + what)
+	*to = append(*to, expected{where, level, re})
+	return err
+}
+
+// hold takes the objects.
+func (s *story) hold(text []byte) error {
+	docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(doc, &o.Object); err != nil {
+			return err
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		in := "east"
+		if named := o.GetAnnotations()["example.com/context"]; named != "" {
+			in = named
+		}
+		s.objects[in] = append(s.objects[in], o)
+	}
+}
+
+// stories reads every file.
+func stories(t *testing.T) (out []*story) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no files: %v", err)
+	}
+	for _, f := range files {
+		s, err := read(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestEveryFileExpectsSomething(t *testing.T) {
+	for _, s := range stories(t) {
+		if len(s.checks) == 0 && s.where == "" {
+			t.Errorf("%s expects nothing", s.name)
+		}
+		if !slices.ContainsFunc(s.objects["east"], func(o *unstructured.Unstructured) bool { return o.GetName() == s.set && o.GetNamespace() == "shop" }) {
+			t.Errorf("%s: the set shop/%s is not there", s.name, s.set)
+		}
+	}
+	for _, line := range []string{"chek ns WARN x", "check north WARN x", "check ns LOUD x", "check ns WARN", "check ns WARN (", "during x", "move north", "ready ns many"} {
+		if new(story).expect(line) == nil {
+			t.Errorf("%q is accepted", line)
+		}
+	}
+}
