@@ -278,6 +278,7 @@ func (a *app) carry(ctx context.Context, t *reach.Target, j *journal.Journal, w 
 	if err := a.conclude(t, j, direction, p, left, err); err != nil || p.Outcome != plans.Finalized {
 		return err
 	}
+	tellEnding(ctx, a, t, j, true) // the names are no question any more
 	a.farewell(ctx, t, j)
 	fmt.Fprint(a.Out, hints.Record(t, j))
 	if !j.KeepNames {

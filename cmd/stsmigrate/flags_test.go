@@ -109,6 +109,7 @@ func TestACommandThatIsNotUnderstoodIsAnsweredWithWhatToType(t *testing.T) {
 		"get web":                        "error: stsmigrate get lists plans, and takes none of their names: `stsmigrate status web` shows one plan",
 		"version now":                    "error: stsmigrate version takes no argument, and got now: stsmigrate version --help shows how",
 		"get -o jsn":                     "error: -o jsn: expected wide, name, json, yaml, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADER:.FIELD,... instead of text; did you mean json?",
+		"plan web --show-pod -o yaml":    "error: --show-pod belongs to the text of a plan, and -o yaml prints the plan itself, as apply reads it: leave one of them out",
 		"plan web --show-writes -o json": "error: --show-writes belongs to the text of a plan, and -o json prints the plan itself, as apply reads it: leave one of them out",
 		"rbac --user anna":               "error: name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one",
 	} {

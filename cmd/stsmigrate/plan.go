@@ -41,7 +41,8 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	f.AddTo(cmd)
 	cmd.Flags().StringVar(&f.Out, "out", "", "also write the plan to this file, for apply")
-	cmd.Flags().BoolVar(&f.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
+	cmd.Flags().BoolVar(&f.Show.Writes, "show-writes", false, "also list every write to both API servers: of the move, and of finalize after it")
+	cmd.Flags().BoolVar(&f.Show.Pod, "show-pod", false, "also show how a pod on the destination differs from that on the source: by the namespace, the cluster, admission and the patches")
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "client", "none or client: only read; server: also send every write that can be sent before the move begins as a dry run, and report what the API servers refuse")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
@@ -58,7 +59,14 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	if err != nil {
 		return err
 	}
+	pod := ""
+	if f.Show.Pod {
+		if pod, err = preflight.ShowPod(ctx, p, on, check.Caller{}); err != nil {
+			return err
+		}
+	}
 	if err := a.judge(report); err != nil {
+		fmt.Fprint(a.Out, pod) // it shows why
 		return err
 	}
 	if err := f.Save(p); err != nil {
@@ -66,11 +74,11 @@ func (a *app) makePlan(ctx context.Context, f draft.Flags, args []string) error 
 	}
 	leg, writes := journal.New(p).Leg, ""
 	pace, most := draft.Pace(ctx, p, leg, on)
-	if f.Writes {
+	if f.Show.Writes {
 		writes = preview.RenderWrites(p, leg)
 	}
 	text := func() string {
-		return preview.Render(p, leg) + report.Served() + pace + writes + report.Common() + a.goOn(&f)
+		return preview.Render(p, leg) + report.Served() + pace + pod + writes + report.Common() + a.goOn(&f)
 	}
 	if err := a.show(output.Document{Value: p, Text: text, Names: []string{"plan/" + p.Name}}); err != nil {
 		return err

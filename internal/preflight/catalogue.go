@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/expanded"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
@@ -63,7 +64,7 @@ func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
 // lookingChecks returns the checks that need the rights which accessChecks verify.
 func lookingChecks() []row {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), expandedChecks(), capacityChecks())
 }
 
 func accessChecks() []row {
@@ -296,8 +297,8 @@ func networkChecks() []row {
 			remedy: "let the names be bridged, make the Service on the destination, or switch its clients",
 		},
 		{
-			name: "old-names", worst: check.Warn, ignorable: true, run: pods.OldNames,
-			about:  "neither the pod template nor its ConfigMaps name the old namespace",
+			name: "old-names", worst: check.Warn, ignorable: true, run: expanded.OldNames,
+			about:  "no text of the pods, their ConfigMaps and Secrets has a name that the move ends: of the old namespace, or of a Service that only the source has",
 			remedy: "change the names after the move, or finalize with --keep-names",
 		},
 	})
@@ -350,6 +351,45 @@ func dependencyChecks() []row {
 			name: "admission", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
+		},
+	})
+}
+
+// expandedChecks are about what the namespace, the cluster, admission and the names make of the pods on the two sides.
+func expandedChecks() []row {
+	return grouped("Dependencies", []row{
+		{
+			name: "same-directory", worst: check.Fail, ignorable: true, run: expanded.SameDirectory,
+			oneWay: "on the way back the pods find the directories that they had",
+			about:  "the pods find the same directory of their volume on both sides, whatever their namespace is called",
+			remedy: "write the old directory into the pod template with --patch",
+		},
+		{
+			name: "locks", worst: check.Fail, ignorable: true, run: expanded.Locks,
+			oneWay: "it is about the time when ordinals are on two sides, which an abort ends",
+			about:  "the members of the set do not agree on a leader, or find one another, through the API of their own namespace",
+			remedy: "leave the lock in the old namespace until the end (--patch), or --ignore locks where the application keeps two sides together",
+		},
+		{
+			name: "same-pod", worst: check.Fail, ignorable: true, run: expanded.SamePod,
+			oneWay: "the source ran these pods",
+			about:  "the pods are the same on both sides but for what the plan changes: what they are told of their namespace, what admission adds (tried with a dry run), what a node has, the length of their host names",
+			remedy: "make the namespaces alike, or write what shall stay into the pod template with --patch",
+		},
+		{
+			name: "identities", worst: check.Warn, ignorable: true, run: expanded.Identities,
+			about:  "no program outside of the cluster knows the pods by their account, its namespace and the cluster's tokens",
+			remedy: "let clouds, Vault and others trust the account of the new namespace before the move",
+		},
+		{
+			name: "policies-of-namespace", worst: check.Warn, ignorable: true, run: expanded.PoliciesOfNamespace,
+			about:  "NetworkPolicies let members on two sides reach one another, and policies and monitors of the pods have an equal on the destination",
+			remedy: "make them there before the move; they are not copied",
+		},
+		{
+			name: "later-ordinals", worst: check.Warn, ignorable: true, run: expanded.LaterOrdinals,
+			about:  "the destination has what the claim templates name for ordinals that are made later",
+			remedy: "make it there before the set is scaled up, or name another one with --patch",
 		},
 	})
 }
@@ -442,7 +482,12 @@ func ownershipChecks() []row {
 		{
 			name: "helm", worst: check.Warn, ignorable: true, run: owners.Helm,
 			about:  "no Helm release has the set",
-			remedy: "no helm upgrade or rollback of it meanwhile",
+			remedy: "no helm upgrade or rollback of it meanwhile; after `finalize` the objects change hands, as that prints",
+		},
+		{
+			name: "handover", worst: check.Warn, ignorable: true, run: owners.Handover,
+			about:  "no tool keeps a manifest by which it would make the source set again after the end of the move",
+			remedy: "give its manifest the new namespace and cluster, after `finalize` and before it applies anything again",
 		},
 		{
 			name: "restarters", worst: check.Warn, ignorable: true, run: owners.Restarters,

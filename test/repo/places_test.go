@@ -25,6 +25,7 @@ func places() map[string]int {
 		"plans/journal":      3,
 		"preflight":          2,
 		"preflight/access":   4,
+		"preflight/expanded": 1,
 		"preflight/owners":   5,
 		"preflight/pods":     6,
 		"preflight/volumes":  14,

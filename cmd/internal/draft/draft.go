@@ -29,8 +29,8 @@ type Flags struct {
 	File, Out string
 	// Ignore names the checks whose findings the user accepts.
 	Ignore []string
-	// Writes asks for the list of writes.
-	Writes bool
+	// Show is what the text of a plan has besides.
+	Show Shown
 	// Detailed asks for another exit code when there is something to do.
 	Detailed       bool
 	name           string
@@ -47,6 +47,9 @@ type Flags struct {
 	toKind         string
 	kinds          map[plans.Side]string // of the sets, as in a Ref
 }
+
+// Shown is what a user asks to see of a plan: the list of writes, and how the pods differ between the two sides.
+type Shown struct{ Writes, Pod bool }
 
 // AddTo adds the flags that select what is moved, and how.
 func (f *Flags) AddTo(cmd *cobra.Command) {
@@ -67,8 +70,8 @@ func (f *Flags) Check(dryRun, output string) error {
 	switch {
 	case !slices.Contains([]string{"none", "client", "server"}, dryRun):
 		return fmt.Errorf("--dry-run=%s: expected one of none, client, server", dryRun)
-	case f.Writes && output != "" && output != "wide":
-		return fmt.Errorf("--show-writes belongs to the text of a plan, and -o %s prints the plan itself, as apply reads it: leave one of them out", output)
+	case f.Show != (Shown{}) && output != "" && output != "wide":
+		return fmt.Errorf("--show-%s belongs to the text of a plan, and -o %s prints the plan itself, as apply reads it: leave one of them out", map[bool]string{true: "writes", false: "pod"}[f.Show.Writes], output)
 	}
 	return f.saveable()
 }

@@ -173,17 +173,19 @@ func VerticalAutoscaler(ctx context.Context, i check.Inspection) ([]check.Findin
 func Helm(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, g := range guardedObjects(i) {
-		release := g.object.GetAnnotations()["meta.helm.sh/release-name"]
-		if g.object.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" || release == "" || g.object.GetLabels()[fluxHelm+"/name"] != "" {
+		release := g.object.GetAnnotations()[releaseName]
+		if g.object.GetLabels()[managedBy] != "Helm" || release == "" || g.object.GetLabels()[fluxHelm+"/name"] != "" {
 			continue
 		}
-		namespace := g.object.GetAnnotations()["meta.helm.sh/release-namespace"]
+		namespace := g.object.GetAnnotations()[releaseNamespace]
 		if namespace == "" {
 			namespace = g.object.GetNamespace()
 		}
 		out = append(out, check.Finding{
-			Level: check.Warn, Object: g.name, Saw: fmt.Sprintf("Helm release %s/%s has it", namespace, release), Want: "no upgrade, rollback or uninstall of the release during the move",
-			Remedy: lines("until the move is over, none of", "helm upgrade "+release+" -n "+namespace, "helm rollback "+release+" -n "+namespace, "helm uninstall "+release+" -n "+namespace),
+			Level: check.Warn, Object: g.name, Saw: fmt.Sprintf("Helm release %s/%s has it", namespace, release),
+			Want: fmt.Sprintf("no upgrade, rollback or uninstall of the release during the move, and after `finalize` a release of namespace %s that has what is there", i.Plan.Destination.Namespace),
+			Remedy: lines(fmt.Sprintf("after `finalize` the release still has the set in its manifest: an upgrade would make it again in namespace %s, with empty volumes. `finalize` prints how the objects change hands before it asks; until that is done, none of", namespace),
+				"helm upgrade "+release+" -n "+namespace, "helm rollback "+release+" -n "+namespace, "helm uninstall "+release+" -n "+namespace),
 		})
 	}
 	return out, nil

@@ -32,14 +32,6 @@ func TestChecksLookAtThePodsAsTheyWillBe(t *testing.T) {
 			patch: "spec: {template: {spec: {containers: [{name: web, resources: {requests: {cpu: 8}}}]}}}",
 			want:  []string{"none of 1 nodes can take it: 1 with too little cpu"},
 		},
-		{
-			name: "a name that changes", check: OldNames, spec: "containers: [{name: web, env: [{name: PEER, value: web-0.web.shop.svc}]}]",
-			want: []string{"it names something in namespace shop"},
-		},
-		{
-			name: "a name that the patch changes", check: OldNames, spec: "containers: [{name: web, env: [{name: PEER, value: web-0.web.shop.svc}]}]",
-			patch: "spec: {template: {spec: {containers: [{name: web, env: [{name: PEER, value: web-0.web.mall.svc}]}]}}}",
-		},
 	} {
 		i, _ := fixture{spec: c.spec, patch: c.patch, there: []client.Object{&nvme}}.inspected(t)
 		i.Ordinals.Replicas = 1

@@ -3,8 +3,6 @@ package pods
 import (
 	"context"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -84,74 +82,4 @@ func joined(families []corev1.IPFamily) string {
 		out = append(out, string(f))
 	}
 	return strings.Join(out, " and ")
-}
-
-// OldNames warns where the application is configured with names in the old namespace: they change with the
-// move. It reads the pod template and the ConfigMaps that it names, never a Secret.
-func OldNames(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
-	old, next := i.Plan.Source.Namespace, i.Plan.Destination.Namespace
-	if old == next {
-		return nil, nil
-	}
-	stale := staleName(i.Now.Set.Spec.ServiceName, old)
-	template, err := i.Arriving()
-	if err != nil {
-		return nil, err
-	}
-	places := inTemplate(template.Spec, stale)
-	for k := range places {
-		places[k] = i.Name(plans.Destination) + ": " + places[k]
-	}
-	for _, d := range i.Plan.Dependencies {
-		o, err := i.Dependency(ctx, plans.Source, d)
-		if err != nil {
-			return nil, err
-		}
-		if c, ok := o.(*corev1.ConfigMap); ok {
-			for _, key := range slices.Sorted(maps.Keys(c.Data)) {
-				if stale.MatchString(c.Data[key]) {
-					places = append(places, fmt.Sprintf("ConfigMap %s/%s: key %s", old, c.Name, key))
-				}
-			}
-		}
-	}
-	remedy := fmt.Sprintf("write %s there before the source goes", next)
-	if i.Plan.Names.Mode == plans.Bridge {
-		remedy = fmt.Sprintf("both names are answered until the end: write %s there before `finalize`, or finalize with --keep-names", next)
-	}
-	var out []check.Finding
-	for _, at := range places {
-		out = append(out, check.Finding{Level: check.Warn, Object: at, Saw: fmt.Sprintf("it names something in namespace %s", old), Want: "names that the move does not change", Remedy: remedy})
-	}
-	return out, nil
-}
-
-// staleName matches names in a namespace: "….NAMESPACE.svc", with or without the cluster's domain, and
-// "SERVICE.NAMESPACE".
-func staleName(service, namespace string) *regexp.Regexp {
-	ns := regexp.QuoteMeta(namespace)
-	full := `\.` + ns + `\.svc([^a-zA-Z0-9-]|$)`
-	if service == "" {
-		return regexp.MustCompile(full)
-	}
-	return regexp.MustCompile(full + `|(^|[^a-zA-Z0-9-])` + regexp.QuoteMeta(service) + `\.` + ns + `([^a-zA-Z0-9.-]|\.?$)`)
-}
-
-// inTemplate names the places of a pod template where what matches.
-func inTemplate(spec corev1.PodSpec, what *regexp.Regexp) []string {
-	var out []string
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		for _, e := range c.Env {
-			if what.MatchString(e.Value) {
-				out = append(out, fmt.Sprintf("env %s of container %s", e.Name, c.Name))
-			}
-		}
-		if slices.ContainsFunc(c.Command, what.MatchString) {
-			out = append(out, "command of container "+c.Name)
-		}
-		if slices.ContainsFunc(c.Args, what.MatchString) {
-			out = append(out, "args of container "+c.Name)
-		}
-	}
-	return out
 }

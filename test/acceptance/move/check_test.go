@@ -199,8 +199,8 @@ func (s *migration) old(t *testing.T) {
 		return
 	}
 	s.finds("an old name", "old-names", check.Warn, "ConfigMap "+s.source.namespace+"/web: key peers", "finalize with --keep-names")
-	text := run(t, s.checkArgs()...).expect(t, done).stdout
-	for _, secret := range []string{"dsn", "postgres", "canary", "Secret"} {
+	text := run(t, s.checkArgs()...).expect(t, done, "Secret "+s.source.namespace+"/web: key dsn").stdout
+	for _, secret := range []string{"postgres", "canary", name} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the report has %q, which is a Secret's:\n%s", secret, text)
 		}
