@@ -10,6 +10,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/trials"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -63,7 +64,7 @@ func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
 // lookingChecks returns the checks that need the rights which accessChecks verify.
 func lookingChecks() []row {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), trialChecks(), capacityChecks())
 }
 
 func accessChecks() []row {
@@ -350,6 +351,33 @@ func dependencyChecks() []row {
 			name: "admission", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
+		},
+	})
+}
+
+// trialChecks send what no check before them has tried.
+func trialChecks() []row {
+	return grouped("Dependencies", []row{
+		{
+			name: "writes-accepted", worst: check.Fail, wave: always, back: healthy, accepted: true, run: trials.WritesAccepted,
+			about:  "both sides let through whatever the ordinals need on their way: claims, volumes, sets and budgets are changed, claims deleted, names and copies made (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception",
+		},
+		{
+			name: "sizes-accepted", worst: check.Fail, ignorable: true, wave: standing, back: healthy, run: trials.SizesAccepted,
+			about:  "both sides let the sets have every size that they get on the way, the source down to none (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception, or --ignore sizes-accepted where the rule is about single steps",
+		},
+		{
+			name: "returns-accepted", worst: check.Fail, ignorable: true, run: trials.ReturnsAccepted,
+			oneWay: "it is about the way back: pod-accepted, claims-accepted and writes-accepted ask before each wave of it",
+			about:  "the source lets its pods and claims in again, and whatever else an abort needs (tried with dry runs)",
+			remedy: "change what the source demands, or --ignore returns-accepted and do without a way back until then",
+		},
+		{
+			name: "ends-accepted", worst: check.Fail, ignorable: true, back: healthy, run: trials.EndsAccepted,
+			about:  "both sides let through what finalize and abort end with: the emptied set, second volumes and names are deleted, marks are taken off (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception, or --ignore ends-accepted where it will be gone by then",
 		},
 	})
 }
