@@ -59,6 +59,9 @@ const (
 	always         // before every wave: it is about the ordinals of the wave, or about what they use up
 )
 
+// notMigrating is asked before the others, which would only stumble over a move that is under way.
+const notMigrating = "not-migrating"
+
 // catalogue returns every check, in the order of the report.
 func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
@@ -134,7 +137,7 @@ func setChecks() []row {
 			remedy: "finish that plan, or give this one another --name",
 		},
 		{
-			name: "not-migrating", worst: check.Fail, run: NotMigrating,
+			name: notMigrating, worst: check.Fail, run: NotMigrating,
 			oneWay: "the looks ask both sets for the stamp of the plan",
 			about:  "no other plan is at work on the sets",
 			remedy: "finish that plan, or abort it",
@@ -155,12 +158,12 @@ func setChecks() []row {
 			name: "destination-compatible", worst: check.Fail, wave: standing, run: DestinationCompatible,
 			oneWay: "the looks compare the templates of both sets before every wave, and the other fields cannot be changed",
 			about:  "a destination set that is there has the source's selector, template and claims",
-			remedy: "make them equal, or delete the destination set",
+			remedy: "make them equal, or choose another destination",
 		},
 		{
 			name: "destination-free", worst: check.Fail, wave: always, back: healthy, accepted: true, run: DestinationFree,
 			about:  "the names of pods and claims are free on the destination",
-			remedy: "delete what is in the way, if its data is not needed",
+			remedy: "choose another place if what is there is in use; delete what has ended or is left over, if its data is not needed",
 		},
 	})
 }
@@ -177,7 +180,7 @@ func storageChecks() []row {
 			name: "claims-unshared", worst: check.Fail, run: ClaimsUnshared,
 			oneWay: "the looks ask who mounts the claims, and what keeps them",
 			about:  "no other pod mounts a claim of the set, and no snapshot, replication or clone keeps one",
-			remedy: "wait for that pod, or delete it",
+			remedy: "wait for that pod, or let its owner end it",
 		},
 		{
 			name: "claims-awaited", worst: check.Fail, run: pods.ClaimsAwaited,
@@ -315,7 +318,7 @@ func dependencyChecks() []row {
 		{
 			name: "dependencies", worst: check.Fail, wave: standing, back: everyWave, run: pods.Dependencies,
 			about:  "each object that the pods name is absent on the destination, or equal; a generated object exists there; what was copied is still there",
-			remedy: "make them equal, or delete that of the destination; let the generator of a generated object make it there",
+			remedy: "make them equal, or name another one; let the generator of a generated object make it there",
 		},
 		{
 			name: "rbac", worst: check.Warn, ignorable: true, run: pods.Rbac,
