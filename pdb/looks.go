@@ -1,6 +1,7 @@
 package pdb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -268,23 +269,17 @@ func sign(m plans.StepContext, b *policyv1.PodDisruptionBudget) {
 // create creates a budget where there is none: on the destination like the user's budget on the source, else
 // over the pods of the set.
 func (k budgets) create(ctx context.Context, m plans.StepContext, side plans.Side, spec policyv1.PodDisruptionBudgetSpec) error {
-	name, _ := k.Plan.BudgetOn(side)
-	ref := k.Plan.On(side)
-	next := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: name}}
 	model, err := k.model(ctx, side)
 	if err != nil {
 		return err
 	}
-	if model != nil {
-		next.Labels, next.Spec = model.Labels, *model.Spec.DeepCopy()
-	} else {
-		var set appsv1.StatefulSet
-		if err := k.On[side].Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &set); err != nil {
-			return fmt.Errorf("reading StatefulSet %s: %w", ref, err)
+	var set *appsv1.StatefulSet
+	if model == nil {
+		if set, err = k.Set(ctx, side); err != nil || set == nil {
+			return cmp.Or(err, fmt.Errorf("%s does not exist", k.Plan.On(side).Set()))
 		}
-		next.Spec.Selector = set.Spec.Selector
 	}
-	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	next := Made(k.Plan, side, model, set, spec)
 	if model != nil { // the numbers that it gets if it stays
 		plans.NumbersOf(m.Saved.With(plans.Saved{Budgets: map[plans.Side]policyv1.PodDisruptionBudgetSpec{plans.Source: model.Spec}}).Budgets[plans.Source]).Put(next)
 	}
@@ -293,6 +288,20 @@ func (k budgets) create(ctx context.Context, m plans.StepContext, side plans.Sid
 		return writes.Copy(ctx, k.On[plans.Source], model, k.On[side], next)
 	}
 	return k.On[side].Create(ctx, next)
+}
+
+// Made returns the budget that a plan makes on a side: like the model, the user's budget on the source, or else over the pods
+// of the set. The numbers are those of the spec.
+func Made(p *plans.Plan, side plans.Side, model *policyv1.PodDisruptionBudget, set *appsv1.StatefulSet, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
+	name, _ := p.BudgetOn(side)
+	next := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.On(side).Namespace, Name: name}}
+	if model != nil {
+		next.Labels, next.Spec = model.Labels, *model.Spec.DeepCopy()
+	} else {
+		next.Spec.Selector = set.Spec.Selector
+	}
+	next.Spec.MinAvailable, next.Spec.MaxUnavailable = spec.MinAvailable, spec.MaxUnavailable
+	return next
 }
 
 // model returns the user's budget on the source if a budget like it is due on the destination, else nil.

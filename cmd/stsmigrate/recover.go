@@ -26,7 +26,7 @@ func (a *app) recoverCommand() *cobra.Command {
 		Long: `Rebuild the lost journal of a plan that is under way from the marks on its objects.
 
 FILE is the plan as "plan --out" wrote it and as it was applied; PLAN is its name, where only the
-journal is lost. Both sides are read. What was found and the journal that will be stored are printed;
+journal is lost. Where only the ConfigMap of the plan is lost, FILE is stored again beside its journal. Both sides are read. What was found and the journal that will be stored are printed;
 it states no more than the marks prove, and the rest is read from both sides again. Nothing is written
 but the two ConfigMaps of the record (and the Lease). The plan is blocked then: resume continues it,
 abort moves everything back to the source.
@@ -115,6 +115,10 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 			return fmt.Errorf("--ended %s: plan %s has the pods %s", pod, t.Plan.Name, t.Plan.Pods(t.Plan.Ordinals()))
 		}
 	}
+	orphaned, err := t.Store.Orphaned(ctx, t.Plan)
+	if orphaned && err == nil {
+		return putBack(ctx, a, t)
+	}
 	if err := t.Store.Lost(ctx, t.Plan); err != nil {
 		return err
 	}
@@ -139,6 +143,21 @@ func (a *app) recover(ctx context.Context, t *reach.Target, said recovery.Said, 
 		return a.undone()
 	}
 	fmt.Fprintf(a.Out, "recovered: plan %s is blocked. To look at it: %s; to resume: %s; to abort: %s\n", t.Plan.Name, t.Command("status"), t.Command("resume"), t.Command("abort"))
+	return nil
+}
+
+// putBack stores a plan again whose journal is still there.
+func putBack(ctx context.Context, a *app, t *reach.Target) error {
+	if err := a.agree(fmt.Sprintf("Only the ConfigMap of plan %s is lost, and its journal is there. Store the plan of this file again beside it? No other object is written.", t.Plan.Name)); err != nil {
+		return err
+	}
+	if err := a.dry(t).Store.PutBack(ctx, t.Plan); err != nil {
+		return err
+	}
+	if a.dryRun == "server" {
+		return a.undone()
+	}
+	fmt.Fprintf(a.Out, "plan %s is stored again, and its journal is as it was. To look at it: %s\n", t.Plan.Name, t.Command("status"))
 	return nil
 }
 

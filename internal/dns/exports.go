@@ -27,9 +27,7 @@ func Export(p *plans.Plan, on map[plans.Side]client.Client) plans.Look {
 			}
 			if e == nil {
 				return plans.Write(fmt.Sprintf("%s: export Service %s", side, p.Names.Service), plans.Undo{}, func(ctx context.Context) error {
-					return on[side].Create(ctx, &mcsv1alpha1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-						Namespace: p.On(side).Namespace, Name: p.Names.Service, Labels: map[string]string{PlanLabel: p.ID},
-					}})
+					return on[side].Create(ctx, MadeExport(p, side))
 				}), nil
 			}
 			name := fmt.Sprintf("ServiceExport %s/%s on the %s", e.Namespace, e.Name, side)

@@ -192,23 +192,26 @@ func stateOf(job *batchv1.Job, where plans.Ref) string {
 // build returns the Job of a turn. The variables come first in the environment, so that Kubernetes itself
 // expands them in commands and in the variables after them.
 func (k *Keeper) build(m plans.StepContext, t turn) *batchv1.Job {
-	side := m.GateSide()
+	job := Made(k.plan, t.Gate, m.Step, t.ordinal)
+	job.Annotations = map[string]string{askedAnnotation: k.tag(m)}
+	m.Stamp.Put(job)
+	return job
+}
+
+// Made returns the Job of a gate for an ordinal as it is created: suspended.
+func Made(p *plans.Plan, g plans.Gate, s plans.Step, ordinal int32) *batchv1.Job {
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: k.plan.On(side).Namespace, Name: k.plan.JobName(t.Gate, m.Step, t.ordinal), Labels: map[string]string{Label: t.Name},
-			Annotations: map[string]string{askedAnnotation: k.tag(m)},
-		},
-		Spec: *t.Job.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.On(s.GateSide()).Namespace, Name: p.JobName(g, s, ordinal), Labels: map[string]string{Label: g.Name}},
+		Spec:       *g.Job.DeepCopy(),
 	}
-	suspended, deadline := true, int64(math.Ceil(t.Timeout.Seconds()))
+	suspended, deadline := true, int64(math.Ceil(g.Timeout.Seconds()))
 	job.Spec.Suspend, job.Spec.ActiveDeadlineSeconds = &suspended, &deadline
-	vars := k.plan.GateVars(m.Step, t.ordinal)
+	vars := p.GateVars(s, ordinal)
 	for _, containers := range [][]corev1.Container{job.Spec.Template.Spec.InitContainers, job.Spec.Template.Spec.Containers} {
 		for i := range containers {
 			containers[i].Env = append(slices.Clone(vars), containers[i].Env...)
 		}
 	}
-	m.Stamp.Put(job)
 	return job
 }
 

@@ -177,7 +177,7 @@ func nameTaken(i check.Inspection, side plans.Side, all []policyv1.PodDisruption
 		return &check.Finding{
 			Object: "PodDisruptionBudget " + b.Namespace + "/" + b.Name + " on the " + string(side), Saw: "it exists, and the plan does not know it",
 			Want:   "none over the pods of the set, and none named " + name + ", which the plan makes there",
-			Remedy: "delete it, or give it another name if it is about other pods; to have one kept that is over all pods of the set, make a new plan",
+			Remedy: "give it another name if it is about other pods, which it goes on to protect; to have one kept that is over all pods of the set, make a new plan; delete it only if it is needed no more",
 		}
 	}
 	return nil

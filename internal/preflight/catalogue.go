@@ -11,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/expanded"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/trials"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -59,12 +60,15 @@ const (
 	always         // before every wave: it is about the ordinals of the wave, or about what they use up
 )
 
+// notMigrating is asked before the others, which would only stumble over a move that is under way.
+const notMigrating = "not-migrating"
+
 // catalogue returns every check, in the order of the report.
 func catalogue() []row { return slices.Concat(accessChecks(), lookingChecks()) }
 
 // lookingChecks returns the checks that need the rights which accessChecks verify.
 func lookingChecks() []row {
-	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), expandedChecks(), capacityChecks())
+	return slices.Concat(consentChecks(), versionChecks(), setChecks(), ownershipChecks(), storageChecks(), afterwardsChecks(), budgetChecks(), networkChecks(), dependencyChecks(), trialChecks(), expandedChecks(), capacityChecks())
 }
 
 func accessChecks() []row {
@@ -134,7 +138,7 @@ func setChecks() []row {
 			remedy: "finish that plan, or give this one another --name",
 		},
 		{
-			name: "not-migrating", worst: check.Fail, run: NotMigrating,
+			name: notMigrating, worst: check.Fail, run: NotMigrating,
 			oneWay: "the looks ask both sets for the stamp of the plan",
 			about:  "no other plan is at work on the sets",
 			remedy: "finish that plan, or abort it",
@@ -155,12 +159,12 @@ func setChecks() []row {
 			name: "destination-compatible", worst: check.Fail, wave: standing, run: DestinationCompatible,
 			oneWay: "the looks compare the templates of both sets before every wave, and the other fields cannot be changed",
 			about:  "a destination set that is there has the source's selector, template and claims",
-			remedy: "make them equal, or delete the destination set",
+			remedy: "make them equal, or choose another destination",
 		},
 		{
 			name: "destination-free", worst: check.Fail, wave: always, back: healthy, accepted: true, run: DestinationFree,
 			about:  "the names of pods and claims are free on the destination",
-			remedy: "delete what is in the way, if its data is not needed",
+			remedy: "choose another place if what is there is in use; delete what has ended or is left over, if its data is not needed",
 		},
 	})
 }
@@ -177,7 +181,7 @@ func storageChecks() []row {
 			name: "claims-unshared", worst: check.Fail, run: ClaimsUnshared,
 			oneWay: "the looks ask who mounts the claims, and what keeps them",
 			about:  "no other pod mounts a claim of the set, and no snapshot, replication or clone keeps one",
-			remedy: "wait for that pod, or delete it",
+			remedy: "wait for that pod, or let its owner end it",
 		},
 		{
 			name: "claims-awaited", worst: check.Fail, run: pods.ClaimsAwaited,
@@ -315,7 +319,7 @@ func dependencyChecks() []row {
 		{
 			name: "dependencies", worst: check.Fail, wave: standing, back: everyWave, run: pods.Dependencies,
 			about:  "each object that the pods name is absent on the destination, or equal; a generated object exists there; what was copied is still there",
-			remedy: "make them equal, or delete that of the destination; let the generator of a generated object make it there",
+			remedy: "make them equal, or name another one; let the generator of a generated object make it there",
 		},
 		{
 			name: "rbac", worst: check.Warn, ignorable: true, run: pods.Rbac,
@@ -351,6 +355,33 @@ func dependencyChecks() []row {
 			name: "admission", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: Admission,
 			about:  "webhooks and policies of the destination accept the set unchanged (tried with a dry run)",
 			remedy: "remove what they object to",
+		},
+	})
+}
+
+// trialChecks send what no check before them has tried.
+func trialChecks() []row {
+	return grouped("Dependencies", []row{
+		{
+			name: "writes-accepted", worst: check.Fail, wave: always, back: healthy, accepted: true, run: trials.WritesAccepted,
+			about:  "both sides let through whatever the ordinals need on their way: claims, volumes, sets and budgets are changed, claims deleted, names and copies made (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception",
+		},
+		{
+			name: "sizes-accepted", worst: check.Fail, ignorable: true, wave: standing, back: healthy, run: trials.SizesAccepted,
+			about:  "both sides let the sets have every size that they get on the way, the source down to none (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception, or --ignore sizes-accepted where the rule is about single steps",
+		},
+		{
+			name: "returns-accepted", worst: check.Fail, ignorable: true, run: trials.ReturnsAccepted,
+			oneWay: "it is about the way back: pod-accepted, claims-accepted and writes-accepted ask before each wave of it",
+			about:  "the source lets its pods and claims in again, and whatever else an abort needs (tried with dry runs)",
+			remedy: "change what the source demands, or --ignore returns-accepted and do without a way back until then",
+		},
+		{
+			name: "ends-accepted", worst: check.Fail, ignorable: true, back: healthy, run: trials.EndsAccepted,
+			about:  "both sides let through what finalize and abort end with: the emptied set, second volumes and names are deleted, marks are taken off (tried with dry runs)",
+			remedy: "let the owner of the rule make an exception, or --ignore ends-accepted where it will be gone by then",
 		},
 	})
 }

@@ -183,10 +183,14 @@ func standIn(ctx context.Context, i check.Inspection, d plans.Directory) ([]chec
 	if apierrors.IsNotFound(err) || err == nil && s.Labels[dns.PlanLabel] == i.Plan.ID {
 		return nil, nil
 	}
-	return []check.Finding{{
+	f := check.Finding{
 		Object: fmt.Sprintf("Service %s/%s on the %s", d.Namespace, i.Plan.Names.Service, d.On), Saw: "it exists",
-		Want: "no Service there, so that the names of the other cluster can be answered", Remedy: "delete it, or make a new plan with --names none",
-	}}, err
+		Want: "no Service there, so that the names of the other cluster can be answered", Remedy: "make a new plan with --names none, or delete it if no client asks for its name",
+	}
+	if len(s.Spec.Selector) > 0 || s.Spec.Type == corev1.ServiceTypeExternalName {
+		f.Saw, f.Remedy = "it exists, and leads to something ("+whose(&s)+")", "make a new plan with --names none: what is in use is not to be deleted for a move"
+	}
+	return []check.Finding{f}, err
 }
 
 // ClaimsBound requires that each claim of the range and its volume name each other.
@@ -220,9 +224,12 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		for o := range i.Ordinals.All() {
 			for _, c := range i.Plan.Moved() {
 				if claim := i.Plan.ClaimName(i.From, c.Template, o); p.Name != i.Plan.Pod(i.From, o) && storage.Mounts(p, claim) {
+					remedy := "wait for that pod, or let its owner end it"
+					if ended(p) {
+						remedy = "delete that pod: it has ended, and keeps the claim all the same"
+					}
 					out = append(out, check.Finding{
-						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.Plan.Pod(i.From, o),
-						Remedy: "wait for that pod or delete it (finished pods count as well)",
+						Object: "claim " + claim, Saw: "pod " + p.Name + " mounts it too", Want: "no pod but " + i.Plan.Pod(i.From, o), Remedy: remedy,
 					})
 				}
 			}
@@ -236,13 +243,9 @@ func ClaimsUnshared(ctx context.Context, i check.Inspection) ([]check.Finding, e
 func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	i.Pair = i.MayBeMissing() // the set's controller will create them
 	var out []check.Finding
-	if s := i.Now.Existing; s != nil && !i.Midway && plans.SliceOf(s).Replicas != 0 {
-		out = append(out, check.Finding{
-			Object: i.Name(plans.Destination), Saw: "it has the ordinals " + plans.SliceOf(s).String(), Want: "no ordinals (replicas 0)",
-			Remedy: "scale it to 0, or choose another destination",
-		})
+	if hasOrdinals(i) {
+		return occupied(ctx, i)
 	}
-	ns := i.Plan.On(i.To()).Namespace
 	template, err := i.Arriving()
 	if err != nil {
 		return nil, err
@@ -254,7 +257,11 @@ func DestinationFree(ctx context.Context, i check.Inspection) ([]check.Finding, 
 	}
 	for o := range i.Ordinals.All() {
 		if pod := i.Plan.Pod(i.To(), o); there[pod] {
-			out = append(out, check.Finding{Object: "pod " + ns + "/" + pod, Saw: "it exists on the " + string(i.To()), Want: "the name to be free", Remedy: "delete the pod"})
+			found, err := podInTheWay(ctx, i, pod)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
 		}
 		for _, c := range i.Plan.Claims {
 			if c.Mode == plans.Empty && i.From == plans.Destination {
@@ -309,24 +316,26 @@ func claimFree(ctx context.Context, i check.Inspection, name, why string) ([]che
 	if err != nil {
 		return check.Unseen(err, "claim "+ns+"/"+name, "persistentvolumeclaims")
 	}
-	return []check.Finding{{
-		Object: "claim " + ns + "/" + name, Saw: "it exists on the " + string(i.To()), Want: "the name to be free",
-		Remedy: "delete the claim if its data is not needed; " + why,
-	}}, nil
+	return claimInTheWay(ctx, i, &claim, why)
+}
+
+// hasOrdinals reports whether there is a destination set with ordinals before the first write.
+func hasOrdinals(i check.Inspection) bool {
+	return i.Now.Existing != nil && !i.Midway && plans.SliceOf(i.Now.Existing).Replicas != 0
 }
 
 // DestinationCompatible compares an existing destination set with the result that the same API server returns
 // for a copy of the source's set (dry run), so that defaults do not count as differences.
 func DestinationCompatible(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	have := i.Now.Existing
-	if have == nil {
+	if have == nil || hasOrdinals(i) { // the check destination-free reports one that is in use
 		return nil, nil
 	}
 	want, err := tryOut(ctx, i)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the check admission reports it
 	}
-	remedy := "make them equal, or delete the destination set and let the plan create it"
+	remedy := "make them equal, or choose another destination. It has no ordinals: if it is needed no more, it can be deleted, and the plan creates it"
 	if i.Midway {
 		remedy = "find out which of the two was changed, and change it back"
 	}

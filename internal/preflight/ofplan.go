@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,20 +75,33 @@ func templateChanged(ctx context.Context, i check.Inspection, said string) (out 
 	return out
 }
 
-// NotMigrating refuses sets that carry the stamp of another plan.
+// NotMigrating refuses sets that carry the stamp of another plan, or of this one if its record is gone.
 func NotMigrating(_ context.Context, i check.Inspection) ([]check.Finding, error) {
-	var out []check.Finding
+	found := map[string]*check.Finding{}
+	var by []string
 	for side, set := range i.Sets {
-		if s, ok := plans.Stamped(set); ok && !i.Ours(set) {
-			remedy := "finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`)"
-			if s.Plan == i.Plan.ID {
-				remedy = "its record is gone, and the move has begun: rebuild it with `stsmigrate recover FILE`, and change nothing of the plan's objects before"
-			}
-			out = append(out, check.Finding{
-				Object: i.Name(side), Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
-				Remedy: remedy,
-			})
+		s, ok := plans.Stamped(set)
+		if !ok || i.Ours(set) {
+			continue
 		}
+		has := fmt.Sprintf("%s (it has the ordinals %s)", i.Name(side), plans.SliceOf(set))
+		if f := found[s.Plan]; f != nil {
+			f.Object += ", " + has
+			continue
+		}
+		f := &check.Finding{
+			Object: has, Saw: "it is being moved by plan " + s.Plan, Want: "no plan to be at work on it",
+			Remedy: "finish that plan (`stsmigrate finalize`) or abort it (`stsmigrate abort`); `stsmigrate get -A` lists the plans",
+		}
+		if s.Plan == i.Plan.ID {
+			f.Saw += ", which is this one: the move has begun, or is done, and its record is gone"
+			f.Remedy = "rebuild the record with `stsmigrate recover FILE`, and change or delete nothing of the plan before; `stsmigrate status` then says how to go on"
+		}
+		found[s.Plan], by = f, append(by, s.Plan)
+	}
+	var out []check.Finding
+	for _, plan := range by {
+		out = append(out, *found[plan])
 	}
 	return out, nil
 }

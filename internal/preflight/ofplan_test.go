@@ -69,7 +69,7 @@ func TestWhatHasChangedSinceThePlanIsSaid(t *testing.T) {
 }
 
 func TestASetOfAnotherPlanIsNotMoved(t *testing.T) {
-	for plan, want := range map[string]string{"": "", "web-abc": "FAIL ...it is being moved by plan web-abc...its record is gone, and the move has begun: rebuild it with `stsmigrate recover FILE`", "web-xyz": "FAIL ...it is being moved by plan web-xyz...finish that plan"} {
+	for plan, want := range map[string]string{"": "", "web-abc": "FAIL ...it is being moved by plan web-abc...its record is gone...rebuild the record with `stsmigrate recover FILE`", "web-xyz": "FAIL ...it is being moved by plan web-xyz...finish that plan"} {
 		for _, taken := range []bool{false, true} {
 			i := checktest.Estate{}.Inspected(t)
 			i.Taken, i.Now.Existing = taken, i.Now.Set.DeepCopy()
@@ -85,6 +85,32 @@ func TestASetOfAnotherPlanIsNotMoved(t *testing.T) {
 				continue
 			}
 			checktest.ExpectFindings(t, found, want)
+		}
+	}
+}
+
+// A move that is under way is one finding, and the others are not asked: they would only stumble over it, and their remedies
+// are about what is in the way of a move.
+func TestAMoveThatIsUnderWayIsOneFinding(t *testing.T) {
+	for plan, remedy := range map[string]string{"web-xyz": "`stsmigrate finalize`", "web-abc": "`stsmigrate recover FILE`"} {
+		estate := estateOfTwoSets()
+		for _, o := range append(estate.Here, estate.There...) {
+			plans.Stamp{Plan: plan, Epoch: 1, Seq: 2}.Put(o)
+		}
+		i := estate.Inspected(t)
+		allowAll(i.On)
+		r, err := Check(t.Context(), i.Plan, i.On, nil, i.Caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := r.Failed()
+		if len(found) != 1 || found[0].Check != "not-migrating" || !strings.Contains(found[0].Remedy, remedy) || r.NotRun != len(lookingChecks())-1 {
+			t.Errorf("%s: %d not run, and %v", plan, r.NotRun, found)
+		}
+		for _, side := range []string{"shop/web", "mall/web"} {
+			if len(found) > 0 && !strings.Contains(found[0].Object, side) {
+				t.Errorf("%s is not named: %s", side, found[0].Object)
+			}
 		}
 	}
 }

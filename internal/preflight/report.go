@@ -38,8 +38,8 @@ type Report struct {
 	Backends []volumes.Backend `json:"backends,omitempty"`
 	// Clients are the Services of the source, beside the governing one, by which clients find the pods.
 	Clients []ClientService `json:"clients,omitempty"`
-	// NotRun is how many checks were left out because the access checks failed: without the right to read,
-	// they would only fail.
+	// NotRun is how many checks were left out because the access checks failed, or because a move of the set is under way:
+	// they would only fail for the same reason.
 	NotRun int `json:"notRun,omitempty"`
 }
 
@@ -58,6 +58,16 @@ func (r *Report) Served() string {
 		return ""
 	}
 	return "\nClients find the pods by:\n" + b.String()
+}
+
+// Stumble says why checks were not run.
+func (r *Report) Stumble() string {
+	for _, c := range r.Checks {
+		if c.Name == notMigrating && c.Level == check.Fail {
+			return "they would only stumble over the move that is under way"
+		}
+	}
+	return "without the right to look they would only stumble"
 }
 
 // Failed returns the findings that block, in the order of the report.

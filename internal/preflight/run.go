@@ -31,6 +31,14 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 		r.NotRun = len(others)
 		return r, nil
 	}
+	moving, err := moving(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if len(moving.Findings) > 0 { // the other checks would only stumble over that move
+		r.Checks, r.NotRun = append(r.Checks, moving), len(others)-1
+		return r, nil
+	}
 	if i.Now, err = Survey(ctx, on, p.Source, p.Destination, p.Declared().MaxUnavailable, "", p.Patches); err != nil && !errors.As(err, new(errClash)) { // the check budget-alone reports it
 		return nil, err
 	}
@@ -44,6 +52,23 @@ func Check(ctx context.Context, p *plans.Plan, on clusters.Clusters, j *journal.
 	}
 	r.Backends, err = volumes.Backends(ctx, i)
 	return r, err
+}
+
+// moving asks the check not-migrating alone, of the sets as they are.
+func moving(ctx context.Context, i check.Inspection) (r Result, err error) {
+	if i.Now.Set, err = i.Set(ctx, plans.Source); err != nil {
+		return r, err
+	}
+	if i.Now.Existing, err = i.Set(ctx, plans.Destination); err != nil {
+		return r, err
+	}
+	all := lookingChecks()
+	own := all[slices.IndexFunc(all, func(c row) bool { return c.name == notMigrating })]
+	answers, err := results(ctx, i, []row{own})
+	if err != nil {
+		return r, err
+	}
+	return answers[0], nil
 }
 
 // results runs checks concurrently, and returns their results in the order of the checks.

@@ -123,7 +123,7 @@ func TestTheSideThatReceivesIsAskedOnTheWayBack(t *testing.T) {
 		"the new namespace is restricted":       {change: refuse(plans.Destination, "create", &corev1.Pod{})},
 		"a policy refuses claims":               {change: refuse(plans.Source, "create", &corev1.PersistentVolumeClaim{}), finds: "claims-accepted"},
 		"a policy refuses that the set grows":   {change: refuse(plans.Source, "patch", &appsv1.StatefulSet{}), finds: "admission"},
-		"a policy refuses that the other grows": {change: refuse(plans.Destination, "patch", &appsv1.StatefulSet{})},
+		"a policy refuses that the other grows": {change: refuse(plans.Destination, "patch", &appsv1.StatefulSet{}), finds: "writes-accepted"},
 		"a claim is in the way":                 {change: put(foreign, plans.Source), finds: "destination-free"},
 		"a volume is being expanded":            {change: expands, finds: "volumes-settled"},
 		"a class is gone":                       {change: gone(plans.Source), finds: "classes"},

@@ -36,6 +36,22 @@ func (s *Store) Lost(ctx context.Context, p *plans.Plan) error {
 	return nil
 }
 
+// Orphaned reports whether the ConfigMap of a plan is gone, and the journal of exactly this plan is there. The journal has all
+// that a recovery could only rebuild in part.
+func (s *Store) Orphaned(ctx context.Context, p *plans.Plan) (bool, error) {
+	if _, err := s.Plan(ctx); !errors.As(err, new(ErrNoPlan)) {
+		return false, err
+	}
+	_, _, err := s.Journal(ctx, p)
+	if errors.As(err, new(ErrNoJournal)) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutBack stores a plan beside its journal (Orphaned).
+func (s *Store) PutBack(ctx context.Context, p *plans.Plan) error { return s.putPlan(ctx, p) }
+
 // Restore stores a recovered record, the plan first: if the process dies between the two writes, Restore
 // can start again. It never replaces a journal.
 func (s *Store) Restore(ctx context.Context, p *plans.Plan, j *journal.Journal) error {

@@ -56,3 +56,55 @@ func TestAPlanOfAnotherContentIsNotTakenForStored(t *testing.T) {
 		t.Error("a plan of the same ID and another content counts as stored")
 	}
 }
+
+// The journal is the better part of a record. With its plan gone, the plan is stored again, and nothing is rebuilt.
+func TestAPlanIsPutBackBesideItsJournal(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost       []string // keys of the record that are deleted
+		another    bool     // the file is another plan's
+		back, says bool
+	}{
+		"nothing is lost":          {},
+		"the plan is lost":         {lost: []string{"plan"}, back: true},
+		"all is lost":              {lost: []string{"plan", "journal"}},
+		"the file is another plan": {lost: []string{"plan"}, another: true, says: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, p := fake.NewClientBuilder().Build(), planstest.Named(t, "abc")
+			store := NewStore(home, "mall", "web")
+			begun := journal.New(p)
+			begun.Begun = 1
+			if err := store.Restore(t.Context(), p, begun); err != nil {
+				t.Fatal(err)
+			}
+			for _, what := range c.lost {
+				key := map[string]client.ObjectKey{"plan": client.ObjectKey(store.planMap()), "journal": client.ObjectKey(store.journalMap())}[what]
+				gone := &corev1.ConfigMap{}
+				gone.Namespace, gone.Name = key.Namespace, key.Name
+				if err := home.Delete(t.Context(), gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+			file := p
+			if c.another {
+				file = planstest.Named(t, "xyz")
+			}
+			back, err := store.Orphaned(t.Context(), file)
+			if back != c.back || (err != nil) != c.says {
+				t.Errorf("to be put back: %t, %v", back, err)
+			}
+			if !c.back {
+				return
+			}
+			if err := store.PutBack(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if j, _, err := store.Journal(t.Context(), p); err != nil || j.Begun != 1 {
+				t.Errorf("the journal is %+v, %v", j, err)
+			}
+			if have, err := store.Plan(t.Context()); err != nil || have.ID != p.ID {
+				t.Errorf("the plan is %v, %v", have, err)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,15 +53,18 @@ func Unread(t *testing.T, on map[plans.Side]client.Client, look func(map[plans.S
 	}
 }
 
-// unreadable makes clients of which one read fails, and every write.
+// unreadable makes clients of which one read fails, and every write but dry runs.
 type unreadable struct {
 	// fails is the number of the read that fails; 0 for none.
 	fails, reads int
+	lock         sync.Mutex // checks read concurrently
 	// what names the read that has failed.
 	what string
 }
 
 func (f *unreadable) read(what string) error {
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	if f.reads++; f.reads != f.fails {
 		return nil
 	}
@@ -88,6 +92,9 @@ func (f *unreadable) clients(on map[plans.Side]client.Client) map[plans.Side]cli
 				return c.List(ctx, l, opts...)
 			},
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if asked := (&client.CreateOptions{}).ApplyOptions(opts); len(asked.DryRun) > 0 {
+					return c.Create(ctx, o, opts...)
+				}
 				if !strings.HasSuffix(fmt.Sprintf("%T", o), "Review") { // a review asks, and nothing of it is stored
 					return errUnwanted
 				}
@@ -96,13 +103,19 @@ func (f *unreadable) clients(on map[plans.Side]client.Client) map[plans.Side]cli
 				}
 				return c.Create(ctx, o, opts...)
 			},
-			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
+				if asked := (&client.DeleteOptions{}).ApplyOptions(opts); len(asked.DryRun) > 0 {
+					return nil
+				}
 				return errUnwanted
 			},
 			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
 				return errUnwanted
 			},
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if asked := (&client.PatchOptions{}).ApplyOptions(opts); len(asked.DryRun) > 0 {
+					return c.Patch(ctx, o, patch, opts...)
+				}
 				return errUnwanted
 			},
 			Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {

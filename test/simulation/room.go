@@ -176,6 +176,18 @@ func (c asking) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	return c.trial().Patch(c.by(ctx), o, patch, opts...)
 }
 
+// Delete is sent by a check as a dry run alone.
+func (c asking) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	if asked := (&client.DeleteOptions{}).ApplyOptions(opts); len(asked.DryRun) == 0 || asked.Preconditions == nil || asked.Preconditions.UID == nil {
+		c.r.w.fail("S8", "a check deletes %s", keyOf(o))
+		return nil
+	}
+	if err := c.may("delete", keyOf(o)); err != nil {
+		return err
+	}
+	return c.trial().Delete(c.by(ctx), o, opts...)
+}
+
 // Get and List also answer that they may not: the checks then warn.
 func (c asking) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if err := c.conn.refused("get", key{kindOf(into), k.Namespace, k.Name}); err != nil {

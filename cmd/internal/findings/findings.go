@@ -134,7 +134,7 @@ func counts(r *preflight.Report) string {
 	}
 	out := fmt.Sprintf("\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
 	if r.NotRun > 0 {
-		out += fmt.Sprintf("; %d not run: without the right to look they would only stumble", r.NotRun)
+		out += fmt.Sprintf("; %d not run: %s", r.NotRun, r.Stumble())
 	}
 	return out + "\n"
 }

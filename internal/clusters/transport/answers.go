@@ -131,7 +131,7 @@ func (e *ending) Close() error {
 
 // judged returns the response if a program may read it.
 func (c careful) judged(r *http.Request) (*http.Response, error) {
-	answer, err := c.next.RoundTrip(r)
+	answer, err := c.next.RoundTrip(tried(r))
 	if err != nil {
 		return nil, unquoted(r, err)
 	}

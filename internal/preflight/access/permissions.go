@@ -60,14 +60,17 @@ func ForStranded(p *plans.Plan, side plans.Side) part.Right {
 
 // ForChecks returns the rights by which the checks see what would leave a pod of a side Pending: its quotas, the pods
 // that have the room of its nodes, the namespaces that rules mean, how many volumes a node attaches, the classes of claims
-// that start empty, and the workloads whose pods would have the claims of the set; and those by which a plan finds
-// the Services of clients and what points at them, and what would be another one in another namespace. They are not part
-// of Rights: no step depends on them, and a check that may not look warns.
+// that start empty, the workloads whose pods would have the claims of the set, and the rules of admission about what does
+// not exist yet; and those by which a plan finds the Services of clients and what points at them, and what would be another
+// one in another namespace. They are not part of Rights: no step depends on them, and a check that may not look warns.
 // Between waves a warning bars nothing, so that an orchestrator needs the quotas.
 func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	list := []string{"list"}
 	out := []part.Right{{Resource: "resourcequotas", Verbs: list}, {Resource: "services", Verbs: list}}
 	out = append(out, part.Right{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: list})
+	for _, rules := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"} {
+		out = append(out, part.Right{Group: "admissionregistration.k8s.io", Resource: rules, Verbs: list, ClusterWide: true})
+	}
 	if len(p.Names.Clients) > 0 {
 		out = append(out, part.Right{Group: "networking.k8s.io", Resource: "ingresses", Verbs: list})
 		for _, kind := range slices.Sorted(maps.Keys(clients.Routes())) {

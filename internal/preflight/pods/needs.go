@@ -92,7 +92,7 @@ func judged(i check.Inspection, d plans.Dependency, from, to client.Object) (f c
 		f.Remedy = "make a new plan with `stsmigrate plan`"
 	case from != nil && to != nil && !copies.Same(i.Plan, from, to):
 		f.Saw, f.Want = "its content differs from the source's", "equal, or absent"
-		f.Remedy = "make them equal, or delete that of the destination and let it be copied"
+		f.Remedy = "make them equal, or name another one with --patch. Only if no pod there uses it, delete that of the destination, and it is copied"
 	case from == nil && to == nil && !d.Optional:
 		f.Level, f.Object = check.Warn, d.String()
 		f.Saw, f.Want = "the pod template names it, and it is on neither side", "it on the source, or no such name"

@@ -122,7 +122,7 @@ func shareable(ctx context.Context, i check.Inspection, here *corev1.PersistentV
 	}
 	others := slices.DeleteFunc(pods, func(p corev1.Pod) bool { return metav1.IsControlledBy(&p, i.Now.Set) })
 	if users := storage.Users(others, s.Claim); users != "" {
-		add("pod "+users+", which is not the set's, mounts it too", "no other pods: its claim on the source goes at the end", "delete that pod, or "+byHand)
+		add("pod "+users+", which is not the set's, mounts it too", "no other pods: its claim on the source goes at the end", "let its owner end it, or "+byHand)
 	}
 	return out, nil
 }

@@ -67,6 +67,7 @@ func VolumeUsable(ctx context.Context, i check.Inspection) ([]check.Finding, err
 type volumeIndex struct {
 	ByName   map[string]*corev1.PersistentVolume
 	byHandle map[string][]string // by the plan's handle of a disk
+	twins    map[string]*corev1.PersistentVolume
 }
 
 // On indexes the volumes of a cluster: all of them before the first write, since any of them may mean one of
@@ -77,7 +78,7 @@ func On(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, 
 		if err != nil {
 			return volumeIndex{}, err
 		}
-		s := volumeIndex{ByName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}}
+		s := volumeIndex{ByName: map[string]*corev1.PersistentVolume{}, byHandle: map[string][]string{}, twins: map[string]*corev1.PersistentVolume{}}
 		handles := map[string]string{}
 		for _, v := range wanted {
 			s.ByName[v.Name], handles[storage.Canonical(v.Handle)] = nil, v.Handle
@@ -88,6 +89,7 @@ func On(ctx context.Context, i check.Inspection, side plans.Side) (volumeIndex, 
 			}
 			if wanted, ok := handles[storage.Canonical(storage.HandleFor(i.Plan, pv))]; ok {
 				s.byHandle[wanted] = append(s.byHandle[wanted], pv.Name)
+				s.twins[pv.Name] = pv.DeepCopy()
 			}
 		}
 		if err := onShelf(ctx, i, side, wanted, take); err != nil {
@@ -173,15 +175,35 @@ func usable(ctx context.Context, i check.Inspection, v plans.Volume, here, there
 		add(why, "a source ("+storage.Sources()+") that both clusters reach", "its data would have to be copied, which this program does not do; if the application replicates its data, --empty "+v.Template)
 	}
 	if other := there.ByName[v.Name]; other != nil && !i.Ours(other) {
-		add("the destination has a volume of this name", "the name to be free", "delete it there if it is a leftover (reclaim policy Retain first)")
+		add("the destination has a volume of this name"+usedBy(other), "the name to be free", leftover(other))
 	} else if twins := there.byHandle[v.Handle]; other == nil && len(twins) > 0 {
-		add(fmt.Sprintf("the destination has volume %v for the same disk", twins), "none", "delete it there (reclaim policy Retain first)")
+		twin := there.twins[twins[0]]
+		add(fmt.Sprintf("the destination has volume %v for the same disk%s", twins, usedBy(twin)), "none", leftover(twin))
 	}
 	if i.Midway {
 		return out, nil
 	}
 	found, err := backend(ctx, i, pv, seen)
 	return append(out, found...), err
+}
+
+// usedBy says which claim a volume belongs to, or "".
+func usedBy(pv *corev1.PersistentVolume) string {
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
+		return ""
+	}
+	return fmt.Sprintf(", of claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+}
+
+// leftover is the remedy for a volume object in the way. One that belongs to a claim is in use, or of another move.
+func leftover(pv *corev1.PersistentVolume) string {
+	if s, held := plans.Stamped(pv); held {
+		return "finish or abort plan " + s.Plan + ", which protects it; `stsmigrate get -A` lists the plans"
+	}
+	if usedBy(pv) != "" {
+		return "it is in use: you have probably named the wrong cluster (--to-context), or the set was moved there before. Nothing that is in use is to be deleted for a move"
+	}
+	return "no claim has it: delete the object there if it is a leftover (reclaim policy Retain first)"
 }
 
 // immovable returns the reason why a volume means nothing in another cluster, or "".

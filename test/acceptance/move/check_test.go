@@ -295,7 +295,7 @@ func TestChecksAreAskedAgainBeforeAnOrdinal(t *testing.T) {
 		}
 		each, took := (requests.Load()-before)/20, time.Since(began)/20
 		t.Logf("%s: asked again with %d requests in %s", s.mode, each, took.Round(time.Millisecond/10))
-		if each > 65 {
+		if each > 110 {
 			t.Errorf("asked again with %d requests", each)
 		}
 		way := newClaim("data-web-1", cluster.WaitClass)
