@@ -112,7 +112,7 @@ func revision(set *appsv1.StatefulSet, pod *corev1.Pod) {
 // namespace, what webhooks add, its priority and overhead. It is nil where that cannot be tried.
 func admitted(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	return check.Kept(i, admittedOn(i.To()), func() (*corev1.Pod, error) {
-		may, err := mayTry(ctx, i, "pods")
+		may, err := mayTry(ctx, i)
 		if err != nil || !may {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func Made(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod { return podOf(set
 // Tried returns the pod of the first ordinal as the API server of the side that the ordinals come to would let it in; nil
 // where it may not be tried, or is refused, which the check pod-accepted reports.
 func Tried(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
-	may, err := mayTry(ctx, i, "pods")
+	may, err := mayTry(ctx, i)
 	if err != nil || !may {
 		return nil, err
 	}

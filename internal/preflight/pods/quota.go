@@ -85,7 +85,7 @@ func (d demand) count(names ...corev1.ResourceName) {
 // coming returns a pod as it would be on that side: as the API server returns it, where a dry run is
 // allowed.
 func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
-	may, err := mayTry(ctx, i, "pods")
+	may, err := mayTry(ctx, i)
 	if err != nil {
 		return nil, err
 	}
