@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -326,7 +327,25 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, err
 	}
 	calm()
+	if err := s.shownInTime(ctx, all); err != nil {
+		return 0, errors.Join(err, context.Cause(ctx))
+	}
 	return took, trouble.Wait()
+}
+
+// shownInTime waits until all plans are shown to be ready: the process that has finalized one may have been killed before
+// it could say so, and another one says it when it has begun. The verdict looks once more.
+func (s *storm) shownInTime(ctx context.Context, all []*moving) error {
+	var missing []string
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var err error
+		missing, err = s.shown(ctx, all)
+		return len(missing) == 0, err
+	})
+	if wait.Interrupted(err) && len(missing) > 0 {
+		return fmt.Errorf("two minutes after the last plan was finalized: %s", strings.Join(missing, "; "))
+	}
+	return err
 }
 
 // arrive waits until all plans have moved. It returns how long that took, and keeps who used this machine meanwhile.
