@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/internal/part"
@@ -23,8 +24,8 @@ var ownPolicy = regexp.MustCompile(`ValidatingAdmissionPolicy '?stsmigrate-`)
 func (t trier) judged(a ask, name string, err error) ([]check.Finding, error) {
 	said := words(err)
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return nil, nil // another write came first, or the namespace is not there, which other checks and the looks report
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), meta.IsNoMatchError(err):
+		return nil, nil // another write came first, or the namespace or the kind is not there, which other checks and the looks report
 	case apierrors.IsBadRequest(err) && strings.Contains(said, "does not support dry run"):
 		t.note(&t.seen.unheard, a)
 		t.seen.lock.Lock()

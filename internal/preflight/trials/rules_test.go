@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,10 +146,11 @@ func TestWhatCannotBeTriedIsNoRefusal(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no right":       {apierrors.NewForbidden(of, "data-web-0", errors.New(`User "anna" cannot delete resource "persistentvolumeclaims" in API group "" in the namespace "shop"`)), ""},
-		"changed since":  {apierrors.NewConflict(of, "data-web-0", errors.New("changed")), ""},
-		"a deaf webhook": {apierrors.NewBadRequest("admission webhook \"a.b\" does not support dry run"), "WARN delete of PersistentVolumeClaims on the source"},
-		"a dead webhook": {apierrors.NewInternalError(errors.New("failed calling webhook")), " PersistentVolumeClaim shop/data-web-2"},
+		"no right":        {apierrors.NewForbidden(of, "data-web-0", errors.New(`User "anna" cannot delete resource "persistentvolumeclaims" in API group "" in the namespace "shop"`)), ""},
+		"changed since":   {apierrors.NewConflict(of, "data-web-0", errors.New("changed")), ""},
+		"an unknown kind": {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ServiceExport"}}, ""},
+		"a deaf webhook":  {apierrors.NewBadRequest("admission webhook \"a.b\" does not support dry run"), "WARN delete of PersistentVolumeClaims on the source"},
+		"a dead webhook":  {apierrors.NewInternalError(errors.New("failed calling webhook")), " PersistentVolumeClaim shop/data-web-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := atRest(t, true)
