@@ -2,6 +2,7 @@ package field_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/test/internal/cluster"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
+	"github.com/stsmigrate/stsmigrate/test/internal/today"
 )
 
 const (
@@ -42,9 +45,17 @@ const (
 	held    = 4
 )
 
+// With FIELD_SHARE=N one of N files is played, other ones every day; FIELD_DAY=DAY plays those of another day.
 func TestSetsAsPeopleHaveThem(t *testing.T) {
-	for _, s := range stories(t) {
+	share, err := strconv.Atoi(cmp.Or(os.Getenv("FIELD_SHARE"), "1"))
+	if err != nil || share < 1 {
+		t.Fatalf("FIELD_SHARE is %q: expected a number from 1", os.Getenv("FIELD_SHARE"))
+	}
+	for n, s := range stories(t) {
 		t.Run(s.name, func(t *testing.T) {
+			if n%share != today.Day("FIELD_DAY")%share {
+				t.Skipf("it is played on another day (FIELD_SHARE=%d); without FIELD_SHARE it is played every day", share)
+			}
 			t.Parallel()
 			begin(t, s).play()
 		})
