@@ -31,7 +31,7 @@ import (
 
 // aDay is how many scripts are run by default, other ones every day. allSeeds is how many were found to be clean
 // together.
-const aDay, allSeeds = 10, 500
+const aDay, allSeeds = 6, 500
 
 // seeds returns the seeds of the scripts: those of the day (DIFFERENTIAL_DAY plays another one), or as many as
 // DIFFERENTIAL_SEEDS says.
