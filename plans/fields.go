@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Fields returns the values of an object by their paths, such as template.spec.containers[0].image. Each is one line.
+// Fields returns the values of an object by their paths, such as template.spec.containers[web].image. Each is one line.
 func Fields(v any) (map[string]string, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -25,11 +25,13 @@ func Fields(v any) (map[string]string, error) {
 }
 
 func flatten(out map[string]string, path string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, field := range v {
-			flatten(out, strings.TrimPrefix(path+"."+name, "."), field)
+	if members, ok := Members(v); ok {
+		for step, inner := range members {
+			flatten(out, strings.TrimPrefix(path+step, "."), inner)
 		}
+		return
+	}
+	switch v := v.(type) {
 	case []any:
 		for k, item := range v {
 			flatten(out, path+"["+strconv.Itoa(k)+"]", item)
@@ -39,6 +41,44 @@ func flatten(out map[string]string, path string, v any) {
 	default:
 		out[path] = Line(fmt.Sprint(v))
 	}
+}
+
+// Members returns the parts of a map, or of a list whose entries have names of their own, by the step of the path that
+// leads to each, such as .image or [web]. It is false for any other value: where an entry of a list stands says nothing
+// about which one it is.
+func Members(v any) (map[string]any, bool) {
+	out := map[string]any{}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			if strings.ContainsAny(k, "./") {
+				k = "[" + k + "]"
+			} else {
+				k = "." + k
+			}
+			out[k] = inner
+		}
+		return out, true
+	case []any:
+		for _, entry := range v {
+			name := nameOf(entry)
+			if name == "" {
+				return nil, false
+			}
+			out["["+name+"]"] = entry
+		}
+		return out, len(out) == len(v) && len(v) > 0
+	}
+	return nil, false
+}
+
+func nameOf(entry any) string {
+	m, _ := entry.(map[string]any)
+	if meta, ok := m["metadata"].(map[string]any); ok {
+		m = meta
+	}
+	name, _ := m["name"].(string)
+	return name
 }
 
 // FieldsChanged says which fields have another value now, as PATH OLD -> NEW, in the order of their paths. Of the value of

@@ -42,7 +42,7 @@ func seenOf(spec appsv1.StatefulSetSpec) (map[string]string, error) {
 	return all, err
 }
 
-var image = regexp.MustCompile(`^template\.spec\.(initContainers|containers)\[\d+\]\.image$`)
+var image = regexp.MustCompile(`^template\.spec\.(initContainers|containers)\[[^]]+\]\.image$`)
 
 // Changed describes each difference from the time when the plan was made.
 func (f Fingerprint) Changed(now Fingerprint) []string {

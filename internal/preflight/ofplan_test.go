@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,13 +51,14 @@ func TestWhatHasChangedSinceThePlanIsSaid(t *testing.T) {
 	set.Spec.Replicas, set.Spec.MinReadySeconds = ptr.To(*set.Spec.Replicas+2), 7
 	web := &set.Spec.Template.Spec.Containers[0]
 	web.Image, web.Env[0].Value, web.Args = "web:2", "new", []string{"--fast"}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Image: "agent:1"}, *web} // in front of it
 	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-set", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`)}}
 	found, err := PlanCurrent(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checktest.ExpectFindings(t, found, "FAIL ...the spec of the source set (minReadySeconds (none) -> 7, replicas 1 -> 3, template.spec.containers[0].image web:1 -> web:2)"+
-		"...template.spec.containers[0].args[0] (none) -> --fast, template.spec.containers[0].env[0].value (its value is not shown), the template was last written by kubectl-set (Update)")
+	checktest.ExpectFindings(t, found, "FAIL ...the spec of the source set (minReadySeconds (none) -> 7, replicas 1 -> 3, template.spec.containers[agent].image (none) -> agent:1, template.spec.containers[web].image web:1 -> web:2)"+
+		", template.spec.containers[agent].name (none) -> agent, template.spec.containers[web].args[0] (none) -> --fast, template.spec.containers[web].env[PASSWORD].value (its value is not shown), the template was last written by kubectl-set (Update)")
 	if text := found[0].String(); strings.Count(text, "web:2") != 1 {
 		t.Errorf("it is said twice: %s", text)
 	}

@@ -82,45 +82,10 @@ func differences(path string, before, after any) []Difference {
 // members returns the parts of two maps, or of two lists of named entries, by the path step that
 // leads to each; ok is false for values that are compared as a whole.
 func members(before, after any) (was, is map[string]any, ok bool) {
-	was, one := parts(before)
-	is, two := parts(after)
+	was, one := plans.Members(before)
+	is, two := plans.Members(after)
 	// A new value is reported part by part, a removed one in one line.
 	return was, is, two && (one || before == nil && len(is) > 0)
-}
-
-func parts(v any) (map[string]any, bool) {
-	out := map[string]any{}
-	switch v := v.(type) {
-	case map[string]any:
-		for k, inner := range v {
-			if strings.ContainsAny(k, "./") {
-				k = fmt.Sprintf("[%s]", k)
-			} else {
-				k = "." + k
-			}
-			out[k] = inner
-		}
-		return out, true
-	case []any:
-		for _, e := range v {
-			name := nameOf(e)
-			if name == "" {
-				return nil, false
-			}
-			out["["+name+"]"] = e
-		}
-		return out, len(out) == len(v) && len(v) > 0
-	}
-	return nil, false
-}
-
-func nameOf(entry any) string {
-	m, _ := entry.(map[string]any)
-	if meta, ok := m["metadata"].(map[string]any); ok {
-		m = meta
-	}
-	name, _ := m["name"].(string)
-	return name
 }
 
 func union(a, b map[string]any) map[string]any {
