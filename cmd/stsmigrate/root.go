@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/compare"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/complete"
+	"github.com/stsmigrate/stsmigrate/cmd/internal/doctor"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/live"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/page"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
@@ -87,8 +88,9 @@ in the destination namespace. Exit codes: 0 done, 1 error, 2 changes (plan
 	a.reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&a.verbosity, "v", "v", 0, "how much is logged to stderr: 6 for every request, 7 (the most) with its headers; never what an object contains")
 	updates := a.updates()
+	examine := doctor.Command(doctor.Options{Reach: &a.reach, Out: a.Out, ErrOut: a.ErrOut, Now: a.now, After: a.after, Output: &a.output, Refuses: exitCode{code: exitRefused}})
 	root.AddCommand(
-		a.planCommand(), compare.Command(a.Out, a.read), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
+		examine, a.planCommand(), compare.Command(a.Out, a.read), a.checkCommand(), a.applyCommand(), a.statusCommand(), a.waitCommand(), a.reportCommand(), a.getCommand(), page.Command(&a.reach, a.IOStreams, a.now),
 		a.pauseCommand(), a.resumeCommand(), a.abortCommand(), a.finalizeCommand(), a.namesCommand(), a.adoptCommand(), updates.History(), updates.Undo(), updates.Rollout(), a.rbacCommand(), a.consentCommand(), a.revokeCommand(), a.forgetCommand(), a.verifyCommand(), a.recoverCommand(), a.installCommand(), a.explainCommand(), a.debugCommand(), a.schemaCommand(), a.versionCommand(),
 	)
 	program.Mannered(root, groups())
@@ -107,7 +109,7 @@ func (a *app) updates() *rollouts.Commands {
 // groups returns the commands in the order in which users need them.
 func groups() []program.Group {
 	return []program.Group{
-		{Title: "Move a set:", Commands: []string{"plan", "diff", "check", "apply", "status", "get", "dashboard", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
+		{Title: "Move a set:", Commands: []string{"doctor", "plan", "diff", "check", "apply", "status", "get", "dashboard", "report", "pause", "resume", "abort", "finalize", "wait", "names", "forget"}},
 		{Title: "When it stops:", Commands: []string{"explain", "debug", "verify", "recover"}},
 		{Title: "With an orchestrator:", Commands: []string{"install", "rbac", "consent", "revoke"}},
 		{Title: "Sets and slices:", Commands: []string{"adopt", "rollout", "history", "undo"}},

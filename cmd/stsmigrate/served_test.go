@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,6 +47,8 @@ type served struct {
 	before func(*http.Request)
 	// away, if not nil, reports that a request is answered as by a server that is not available.
 	away func(*http.Request) bool
+	// denies, if not nil, reports that who asks has no right to.
+	denies func(*http.Request) bool
 }
 
 // serve returns a cluster that has these objects, and a kubeconfig with one context per name for it.
@@ -98,7 +101,7 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var out any
 	err := error(apierrors.NewServiceUnavailable("away"))
 	if s.away == nil || !s.away(r) {
-		out, err = s.answer(r)
+		out, err = s.toWhomAsks(r)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
@@ -112,6 +115,39 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: status, Message: err.Error(), Code: int32(code), Details: details}
 	}
 	_ = json.NewEncoder(w).Encode(out)
+}
+
+// toWhomAsks answers what is about the server and the rights of who asks, and then what is about objects.
+func (s *served) toWhomAsks(r *http.Request) (any, error) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	last := path[len(path)-1]
+	switch {
+	case last == "version":
+		return apiversion.Info{GitVersion: "v1.36.0"}, nil
+	case strings.HasPrefix(last, "selfsubject"): // who asks has no rights
+		o, err := s.Scheme().New(s.kinds[last])
+		if err == nil {
+			o.GetObjectKind().SetGroupVersionKind(s.kinds[last])
+		}
+		return o, err
+	}
+	if asked := s.resource(path); s.denies != nil && asked.Resource != "" && s.denies(r) {
+		return nil, apierrors.NewForbidden(asked, "", errors.New("User \"anna\" may not"))
+	}
+	return s.answer(r)
+}
+
+// resource returns what a path is about, or nothing.
+func (s *served) resource(path []string) (out schema.GroupResource) {
+	if path[0] == "apis" && len(path) > 1 {
+		out.Group = path[1]
+	}
+	for _, part := range path {
+		if gvk, known := s.kinds[part]; known && gvk.Group == out.Group {
+			out.Resource = part // the last one: a namespace comes before what is in it
+		}
+	}
+	return out
 }
 
 func (s *served) answer(r *http.Request) (any, error) {
@@ -212,7 +248,7 @@ func (s *served) discovery(path []string) any {
 			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: gvk.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 		}
 		if gvk.GroupVersion().String() == resources.GroupVersion {
-			wide := name == "namespaces" || name == "nodes" || name == "persistentvolumes"
+			wide := name == "namespaces" || name == "nodes" || name == "persistentvolumes" || strings.HasPrefix(name, "selfsubject")
 			resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: name, Kind: gvk.Kind, Namespaced: !wide, Verbs: metav1.Verbs{"get", "list"}})
 		}
 	}

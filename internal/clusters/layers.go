@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -13,7 +14,10 @@ import (
 //	      |         rehearsalClient     a dry run of the server: writes are sent as dry runs
 //	      +---------------+
 //	          sliceClient               a StatefulSetSlice is read and written as a StatefulSet
-//	      +---------------+
+//	      +-------+-------+
+//	      |  lenientClient              what may not be read is not there
+//	      |   manyClient                the checks of many sets: one list of each namespace and of the cluster
+//	      +-------+-------+
 //	  Connection         Gone           an API server, or a cluster that does not exist any more
 //
 // The order must hold:
@@ -22,6 +26,8 @@ import (
 //     Gone stands in its place: nothing above it has to know.
 //   - A sliceClient is right above. Everything else knows one kind of set: what is kept, compared, patched and tried is a
 //     StatefulSet.
+//   - A manyClient is below it, since it is about sets of both kinds, and above a Connection alone. It writes nothing. A
+//     lenientClient is for what is known without a right: the set itself. The checks stand on the manyClient.
 //   - A rehearsalClient is above that, since it joins patches of sets. It is below what keeps answers: an engine that
 //     rehearses keeps what a dry run has answered like the answer to any other write.
 //   - What answers without asking is on top, so that no layer finds an old answer below it. There is one such layer: either
@@ -95,6 +101,24 @@ func (c Clusters) Listed(p *plans.Plan) Clusters {
 		out[side] = listed
 	}
 	return out
+}
+
+// NewMany returns what reads for the checks of many sets of one cluster.
+func NewMany(on client.Client) *Many {
+	return &Many{on: on, wide: &lists{of: map[question]*stock{}}, unknown: map[schema.GroupVersionKind]error{}}
+}
+
+// Namespace returns the client for the sets of one namespace. What it has listed there is kept as long as it is.
+func (m *Many) Namespace(namespace string) client.Client {
+	return manyClient{Client: m.on, many: m, namespace: namespace, near: &lists{of: map[question]*stock{}}}
+}
+
+// Lenient returns a client for which what may not be looked at is not there.
+func Lenient(on client.Client) client.Client { return lenientClient{on} }
+
+// Nowhere returns the clients of a set that has no destination: there, nothing is found, and nothing can be written.
+func Nowhere(source client.Client) Clusters {
+	return Clusters{plans.Source: source, plans.Destination: Gone{source}}
 }
 
 // Clients returns clients that read through it, and forget what they write.

@@ -13,7 +13,7 @@ import (
 // The order of the layers is explained in one file, and is as it says as long as no other one makes a layer.
 func TestLayersAreStackedInOnePlace(t *testing.T) {
 	wraps, makes := layers(t)
-	for _, layer := range []string{"Connection", "Gone", "sliceClient", "rehearsalClient", "listedClient", "keepingClient"} {
+	for _, layer := range []string{"Connection", "Gone", "sliceClient", "rehearsalClient", "listedClient", "keepingClient", "manyClient", "lenientClient"} {
 		if !wraps[layer] {
 			t.Errorf("%s is no client around a client: say so in layers.go", layer)
 		}

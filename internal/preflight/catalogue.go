@@ -39,7 +39,10 @@ type row struct {
 	// accepted reports whether the user may continue an abort in spite of a finding, although not a move: the pod would
 	// wait for what is missing, with its ordinal down.
 	accepted bool
-	run      func(context.Context, check.Inspection) ([]check.Finding, error)
+	// alone reports that the check can be asked of a set that has no destination: it is about the source, or about whatever
+	// other place.
+	alone bool
+	run   func(context.Context, check.Inspection) ([]check.Finding, error)
 }
 
 // back is before which waves of an abort a check runs.
@@ -138,19 +141,19 @@ func setChecks() []row {
 			remedy: "finish that plan, or give this one another --name",
 		},
 		{
-			name: notMigrating, worst: check.Fail, run: NotMigrating,
+			name: notMigrating, worst: check.Fail, alone: true, run: NotMigrating,
 			oneWay: "the looks ask both sets for the stamp of the plan",
 			about:  "no other plan is at work on the sets",
 			remedy: "finish that plan, or abort it",
 		},
 		{
-			name: "source-settled", worst: check.Fail, run: SourceSettled,
+			name: "source-settled", worst: check.Fail, alone: true, run: SourceSettled,
 			oneWay: "the looks wait for rolling updates and ordinals of both sets (S2, S13)",
 			about:  "every ordinal of the source is available, with one revision and no partition",
 			remedy: "repair the pod, or let the update finish",
 		},
 		{
-			name: "selector", worst: check.Fail, run: pods.Selector,
+			name: "selector", worst: check.Fail, alone: true, run: pods.Selector,
 			oneWay: "it is about the numbers of the budgets, which are the plan's by then",
 			about:  "the set's selector selects no pods but its own, on either side",
 			remedy: "move or relabel the other workload's pods",
@@ -172,13 +175,13 @@ func setChecks() []row {
 func storageChecks() []row {
 	return grouped("Storage", []row{
 		{
-			name: "claims-bound", worst: check.Fail, run: ClaimsBound,
+			name: "claims-bound", worst: check.Fail, alone: true, run: ClaimsBound,
 			oneWay: "the looks read the bindings of both sides",
 			about:  "every claim and its volume name each other",
 			remedy: "repair the storage of this ordinal",
 		},
 		{
-			name: "claims-unshared", worst: check.Fail, run: ClaimsUnshared,
+			name: "claims-unshared", worst: check.Fail, alone: true, run: ClaimsUnshared,
 			oneWay: "the looks ask who mounts the claims, and what keeps them",
 			about:  "no other pod mounts a claim of the set, and no snapshot, replication or clone keeps one",
 			remedy: "wait for that pod, or let its owner end it",
@@ -190,18 +193,18 @@ func storageChecks() []row {
 			remedy: "suspend the CronJob, scale the Deployment to 0, or delete the pod",
 		},
 		{
-			name: "claims-left", worst: check.Fail, run: volumes.ClaimsLeft,
+			name: "claims-left", worst: check.Fail, alone: true, run: volumes.ClaimsLeft,
 			oneWay: "it is about the end: the look that deletes a set asks for its claims",
 			about:  "no claim of an ordinal that is gone would be deleted with the source set",
 			remedy: "take the owner reference off the claim",
 		},
 		{
-			name: "volumes-settled", worst: check.Fail, wave: always, back: healthy, accepted: true, run: volumes.Settled,
+			name: "volumes-settled", worst: check.Fail, wave: always, back: healthy, accepted: true, alone: true, run: volumes.Settled,
 			about:  "no volume is being expanded or changed, and each claim agrees with its volume",
 			remedy: "wait for the change to finish, or repair the binding",
 		},
 		{
-			name: "volume-usable", worst: check.Fail, wave: always, run: volumes.VolumeUsable,
+			name: "volume-usable", worst: check.Fail, wave: always, alone: true, run: volumes.VolumeUsable,
 			oneWay: "the looks read the volume objects of both sides, and the source has kept its own",
 			about:  "each volume means the same disk on the destination, and no other volume object means it",
 			remedy: "install the driver, the class or the Secret there; data on volumes of one cluster has to be copied",
@@ -218,12 +221,12 @@ func storageChecks() []row {
 			remedy: "`stsmigrate consent --cluster` prints what the cluster has to agree to",
 		},
 		{
-			name: "snapshots", worst: check.Warn, ignorable: true, run: volumes.Snapshots,
+			name: "snapshots", worst: check.Warn, ignorable: true, alone: true, run: volumes.Snapshots,
 			about:  "every claim has a VolumeSnapshot of the last 24 hours, where the source cluster makes such",
 			remedy: "make snapshots, or see that there is another backup",
 		},
 		{
-			name: "shared-volumes", worst: check.Fail, wave: standing, back: everyWave, run: volumes.SharedVolumes,
+			name: "shared-volumes", worst: check.Fail, wave: standing, back: everyWave, alone: true, run: volumes.SharedVolumes,
 			about:  "claims that the pod template names can be mounted on both sides at once, or are there on the destination",
 			remedy: "make the claim on the destination by hand",
 		},
@@ -260,22 +263,22 @@ func afterwardsChecks() []row {
 func budgetChecks() []row {
 	return grouped("Budget", []row{
 		{
-			name: "budget-alone", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: BudgetAlone,
+			name: "budget-alone", worst: check.Fail, wave: standing, back: healthy, accepted: true, alone: true, run: BudgetAlone,
 			about:  "at most one PodDisruptionBudget of each side is over pods of the set, over all of them and no others; the name of one that the plan makes is free",
 			remedy: "narrow its selector, or delete it for the time of the move",
 		},
 		{
-			name: "ready-for-a-while", worst: check.Warn, ignorable: true, run: pods.ReadyForAWhile,
+			name: "ready-for-a-while", worst: check.Warn, ignorable: true, alone: true, run: pods.ReadyForAWhile,
 			about:  "every pod has been Ready for " + pods.Minutes(pods.SettleTime),
 			remedy: "wait, if the application needs time to settle",
 		},
 		{
-			name: "drains", worst: check.Warn, ignorable: true, run: pods.Drains,
+			name: "drains", worst: check.Warn, ignorable: true, alone: true, run: pods.Drains,
 			about:  "no node is being drained",
 			remedy: "let the drain finish, or uncordon the node",
 		},
 		{
-			name: "gates", worst: check.Warn, ignorable: true, run: pods.Gates,
+			name: "gates", worst: check.Warn, ignorable: true, alone: true, run: pods.Gates,
 			about:  "a replicated database has gates before an ordinal leaves and after it has arrived",
 			remedy: "let gates ask it (docs/gates.md)",
 		},
@@ -390,13 +393,13 @@ func trialChecks() []row {
 func expandedChecks() []row {
 	return grouped("Dependencies", []row{
 		{
-			name: "same-directory", worst: check.Fail, ignorable: true, run: expanded.SameDirectory,
+			name: "same-directory", worst: check.Fail, ignorable: true, alone: true, run: expanded.SameDirectory,
 			oneWay: "on the way back the pods find the directories that they had",
 			about:  "the pods find the same directory of their volume on both sides, whatever their namespace is called",
 			remedy: "write the old directory into the pod template with --patch",
 		},
 		{
-			name: "locks", worst: check.Fail, ignorable: true, run: expanded.Locks,
+			name: "locks", worst: check.Fail, ignorable: true, alone: true, run: expanded.Locks,
 			oneWay: "it is about the time when ordinals are on two sides, which an abort ends",
 			about:  "the members of the set do not agree on a leader, or find one another, through the API of their own namespace",
 			remedy: "leave the lock in the old namespace until the end (--patch), or --ignore locks where the application keeps two sides together",
@@ -476,42 +479,42 @@ func Acceptable() []string {
 func ownershipChecks() []row {
 	return grouped("Ownership", []row{
 		{
-			name: "owner", worst: check.Fail, wave: standing, back: healthy, run: owners.Owner,
+			name: "owner", worst: check.Fail, wave: standing, back: healthy, alone: true, run: owners.Owner,
 			about:  "no operator owns a set",
 			remedy: "pause the operator for this set, or use its own way to move",
 		},
 		{
-			name: "autoscaler", worst: check.Fail, wave: standing, back: healthy, run: owners.Autoscaler,
+			name: "autoscaler", worst: check.Fail, wave: standing, back: healthy, alone: true, run: owners.Autoscaler,
 			about:  "no HorizontalPodAutoscaler scales the set, on either side",
 			remedy: "save it and delete it for the time of the move",
 		},
 		{
-			name: "keda", worst: check.Fail, wave: standing, back: healthy, run: owners.Keda,
+			name: "keda", worst: check.Fail, wave: standing, back: healthy, alone: true, run: owners.Keda,
 			about:  "no ScaledObject of KEDA scales the set, or it is paused",
 			remedy: "pause it: annotation autoscaling.keda.sh/paused",
 		},
 		{
-			name: "vertical-autoscaler", worst: check.Warn, ignorable: true, run: owners.VerticalAutoscaler,
+			name: "vertical-autoscaler", worst: check.Warn, ignorable: true, alone: true, run: owners.VerticalAutoscaler,
 			about:  "no VerticalPodAutoscaler evicts pods of the set",
 			remedy: "set its updateMode to Off for the time of the move",
 		},
 		{
-			name: "argocd", worst: check.Fail, wave: standing, back: healthy, run: owners.Argocd,
+			name: "argocd", worst: check.Fail, wave: standing, back: healthy, alone: true, run: owners.Argocd,
 			about:  "no Application of Argo CD syncs sets or budgets by itself, or it leaves alone what moves; none prunes the copies",
 			remedy: "turn automated sync off, or its prune, together with ignoreDifferences and RespectIgnoreDifferences=true",
 		},
 		{
-			name: "flux", worst: check.Fail, wave: standing, back: healthy, run: owners.Flux,
+			name: "flux", worst: check.Fail, wave: standing, back: healthy, alone: true, run: owners.Flux,
 			about:  "no Kustomization or HelmRelease of Flux applies sets or budgets, or it is suspended",
 			remedy: "flux suspend, or annotation kustomize.toolkit.fluxcd.io/reconcile: disabled",
 		},
 		{
-			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: standing, back: healthy, run: owners.WritersUnseen,
+			name: "writers-unseen", worst: check.Fail, ignorable: true, wave: standing, back: healthy, alone: true, run: owners.WritersUnseen,
 			about:  "the tools that mark sets and budgets as theirs can be read",
 			remedy: "see to it that it is stopped, then --ignore writers-unseen",
 		},
 		{
-			name: "helm", worst: check.Warn, ignorable: true, run: owners.Helm,
+			name: "helm", worst: check.Warn, ignorable: true, alone: true, run: owners.Helm,
 			about:  "no Helm release has the set",
 			remedy: "no helm upgrade or rollback of it meanwhile; after `finalize` the objects change hands, as that prints",
 		},
@@ -521,12 +524,12 @@ func ownershipChecks() []row {
 			remedy: "give its manifest the new namespace and cluster, after `finalize` and before it applies anything again",
 		},
 		{
-			name: "restarters", worst: check.Warn, ignorable: true, run: owners.Restarters,
+			name: "restarters", worst: check.Warn, ignorable: true, alone: true, run: owners.Restarters,
 			about:  "no program restarts the pods by itself",
 			remedy: "stop it for the time of the move, or let the move wait for its restarts",
 		},
 		{
-			name: "field-managers", worst: check.Fail, ignorable: true, run: owners.FieldManagers,
+			name: "field-managers", worst: check.Fail, ignorable: true, alone: true, run: owners.FieldManagers,
 			oneWay: "it is about the time before the move; the checks of the tools are asked",
 			about:  "replicas and ordinals were last written by the tools of users, or by writers that the checks above cover",
 			remedy: "stop what writes them",

@@ -55,9 +55,9 @@ func sections(t *testing.T) string {
 		return yes[c.back == everyWave]
 	}
 	var b strings.Builder
-	b.WriteString("\n| group | check | at worst | can be ignored | before every ordinal | of an abort |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| group | check | at worst | can be ignored | before every ordinal | of an abort | without a destination |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range catalogue() {
-		fmt.Fprintf(&b, "| %s | [%[2]s](#%[2]s) | %s | %s | %s | %s |\n", c.group, c.name, c.worst, yes[c.ignorable], often[c.wave], returns(c))
+		fmt.Fprintf(&b, "| %s | [%[2]s](#%[2]s) | %s | %s | %s | %s | %s |\n", c.group, c.name, c.worst, yes[c.ignorable], often[c.wave], returns(c), yes[c.alone])
 	}
 	group := ""
 	for _, c := range catalogue() {

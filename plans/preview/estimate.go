@@ -82,12 +82,14 @@ func started(pod *corev1.Pod) (took time.Duration, placed, ok bool) {
 // Most returns how long the move takes at most, without what the estimate leaves out.
 func (e Estimate) Most() time.Duration { return time.Duration(e.Turns) * (e.Start + e.Stop) }
 
+// About returns how long the move takes if every pod stops at once.
+func (e Estimate) About() string { return rough(time.Duration(e.Turns) * e.Start) }
+
 // String returns the estimate in one sentence: one number, how long it may be at most, what it is made of, and what it
 // leaves out.
 func (e Estimate) String() string {
-	least, most := time.Duration(e.Turns)*e.Start, e.Most()
-	about := "about " + rough(least)
-	if rough(most) != rough(least) {
+	most, about := e.Most(), "about "+e.About()
+	if rough(most) != e.About() {
 		about += ", up to " + rough(most) + " if every pod needs its whole grace period"
 	}
 	turns := counted(e.Waves, "wave")

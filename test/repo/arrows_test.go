@@ -38,7 +38,8 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room { //nolint:funlen // a table
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans clusters/transport cmd/internal/program"},
-		{"cmd/stsmigrate", "dns plans/plainyaml cmd/internal/page cmd/internal/live cmd/internal/rehearsal plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/stops cmd/internal/program docs/schemas adoption rollout engine engine/requests engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/stsmigrate", "dns plans/plainyaml cmd/internal/page cmd/internal/live cmd/internal/rehearsal plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/doctor cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/stops cmd/internal/program docs/schemas adoption rollout engine engine/requests engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
+		{"cmd/internal/doctor", "cmd/internal/draft cmd/internal/findings cmd/internal/output cmd/internal/program cmd/internal/reach preflight preflight/check clusters slicecontroller/v1alpha1 plans"},
 		{"cmd/internal/flagtest", ""},
 		{"cmd/internal/programtest", "cmd/internal/program"},
 		{"cmd/internal/rehearsal", "cmd/internal/program engine records dns clusters plans plans/journal"},

@@ -108,16 +108,18 @@ func Table(r *preflight.Report, width int) string {
 			row(f.Level, fmt.Sprintf("%s: %s%s", f.Object, plans.Line(f.Saw), note))
 		}
 	}
-	b.WriteString(counts(r))
+	b.WriteString("\n" + program.Wrap(counts(r), width, 2))
 	for _, f := range slices.Concat(r.Failed(), r.Warned()) {
-		fmt.Fprintf(&b, "\n%s %s: %s\n", f.Level, f.Check, f.Object)
+		b.WriteString("\n" + program.Wrap(fmt.Sprintf("%s %s: %s", f.Level, f.Check, f.Object), width, 2))
 		b.WriteString(program.Wrap("  expected "+plans.Line(f.Want), width, 4))
 		remedy, commands, has := strings.Cut(f.Remedy, "\n")
 		b.WriteString(program.Wrap("  "+remedy, width, 4))
 		if has {
 			fmt.Fprintf(&b, "      %s\n", strings.ReplaceAll(commands, "\n", "\n      "))
 		}
-		fmt.Fprintf(&b, "  %s%s\n  %s\n", more, f.Check, reasons.CheckPage(f.Check))
+		if f.Check != preflight.ByPlan {
+			fmt.Fprintf(&b, "  %s%s\n  %s\n", more, f.Check, reasons.CheckPage(f.Check))
+		}
 	}
 	return b.String()
 }
@@ -132,9 +134,9 @@ func counts(r *preflight.Report) string {
 			count[c.Level]++
 		}
 	}
-	out := fmt.Sprintf("\n%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
+	out := fmt.Sprintf("%d checks: %d passed, %d to know about, %d ignored, %d failed", len(r.Checks)+r.NotRun, count[check.Pass], count[check.Warn], ignored, count[check.Fail])
 	if r.NotRun > 0 {
 		out += fmt.Sprintf("; %d not run: %s", r.NotRun, r.Stumble())
 	}
-	return out + "\n"
+	return out
 }

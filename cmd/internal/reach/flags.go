@@ -266,6 +266,11 @@ func (r *Flags) FillFrom(source, destination plans.Place) {
 // Namespace returns the namespace that the plain flags name, or "".
 func (r *Flags) Namespace() string { return *r.source.Namespace }
 
+// Destined reports whether any flag names a destination, and the namespace that one names there, or "".
+func Destined(r *Flags) (namespace string, is bool) {
+	return *r.destination.Namespace, asked(r.destination)
+}
+
 // Single connects to the cluster that the plain flags name, for a command that is about one cluster.
 func (r *Flags) Single() (*End, error) { return r.open(r.source) }
 

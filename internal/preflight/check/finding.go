@@ -38,6 +38,8 @@ type Finding struct {
 	// Passing reports that the finding is about an answer of an API server that may pass by itself. A user who looks reads
 	// it as any other. Who carries a plan out decides nothing upon it (Decided).
 	Passing bool `json:"-"`
+	// Unseen reports that the finding is about a missing right to look, and not about the set.
+	Unseen bool `json:"-"`
 }
 
 // String returns the finding in one line, with only the first line of the remedy.
@@ -101,7 +103,7 @@ func Unseen(err error, object, resource string) ([]Finding, error) {
 		return nil, err
 	}
 	return []Finding{{
-		Level: Warn, Object: object, Saw: "you may not look at " + resource, Want: "to be allowed get and list",
+		Level: Warn, Unseen: true, Object: object, Saw: "you may not look at " + resource, Want: "to be allowed get and list",
 		Remedy: "ask for the right, or check it yourself; the move continues without it",
 	}}, nil
 }

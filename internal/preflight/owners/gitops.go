@@ -364,8 +364,8 @@ func WritersUnseen(ctx context.Context, i check.Inspection) ([]check.Finding, er
 		}
 		out = append(out, check.Finding{
 			Object: a.guardedObject.name, Saw: fmt.Sprintf("%s says that %s %s applies it, and %s", a.sign, a.By.Kind, a.Mark.Name, a.unseen),
-			Passing: strings.HasPrefix(a.unseen, mayNotLook),
-			Want:    "proof that it does not revert what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
+			Passing: strings.HasPrefix(a.unseen, mayNotLook), Unseen: strings.HasPrefix(a.unseen, mayNotLook),
+			Want: "proof that it does not revert what the move writes", Remedy: "if it is gone, or once it is stopped where it runs, --ignore writers-unseen; to stop it: " + remedy(i, a),
 		})
 	}
 	return out, nil

@@ -92,7 +92,7 @@ func custom(ctx context.Context, i check.Inspection, side plans.Side, kind schem
 		return nil, nil, nil
 	case apierrors.IsForbidden(err):
 		return nil, []check.Finding{{
-			Level: check.Warn, Object: fmt.Sprintf("%ss of namespace %s on the %s", kind.Kind, namespace, side), Saw: "you may not list them, though the cluster knows them",
+			Level: check.Warn, Unseen: true, Object: fmt.Sprintf("%ss of namespace %s on the %s", kind.Kind, namespace, side), Saw: "you may not list them, though the cluster knows them",
 			Want: "to be able to look", Remedy: "let a user who may list them run: `" + kubectl(i, side) + " get " + strings.ToLower(kind.Kind) + "`",
 		}}, nil
 	case err != nil:

@@ -90,7 +90,7 @@ func Drains(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 // unseenNodes reports that nodes may not be read. A move without volumes needs no right to read them.
 func unseenNodes(i check.Inspection, side plans.Side) check.Finding {
 	return check.Finding{
-		Level: check.Warn, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.Plan.On(side).Context), Saw: "you may not list them", Want: "to be able to look",
+		Level: check.Warn, Unseen: true, Object: fmt.Sprintf("nodes of the %s (%s)", side, i.Plan.On(side).Context), Saw: "you may not list them", Want: "to be able to look",
 		Remedy: "let a user who may list them check, or ask for `list` on nodes",
 	}
 }

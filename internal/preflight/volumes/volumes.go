@@ -3,6 +3,8 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -224,6 +226,30 @@ func immovable(pv *corev1.PersistentVolume) string {
 		return "its source is one of Kubernetes' own that means something only inside its cluster"
 	}
 	return ""
+}
+
+// Within returns the reason why the volumes of a set mean nothing in another cluster, or "".
+func Within(ctx context.Context, i check.Inspection) (string, error) {
+	if len(i.Plan.Moved())+len(i.Plan.Shared) == 0 {
+		return "", nil
+	}
+	here, err := On(ctx, i, plans.Source)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(here.ByName)) {
+		pv := here.ByName[name]
+		if pv == nil {
+			continue
+		}
+		if csi, err := storage.AsCSI(pv); err == nil {
+			pv = csi
+		}
+		if why := immovable(pv); why != "" {
+			return "volume " + name + ": " + why, nil
+		}
+	}
+	return "", nil
 }
 
 // pinned reports whether a volume belongs to one machine: by the node's name, or by a label that drivers of
