@@ -27,7 +27,7 @@ var leads = regexp.MustCompile(`(^|[./-])(leader|holder)$`)
 // held returns an object of the source's namespace that names one of the members as its holder or leader, or "", and the kinds
 // that may not be listed.
 func held(ctx context.Context, i check.Inspection, kinds []string) (lock string, unseen []string, err error) {
-	lists := map[string]client.ObjectList{"leases": &coordinationv1.LeaseList{}, "endpoints": &corev1.EndpointsList{}, "configmaps": &corev1.ConfigMapList{}} //nolint:staticcheck // Patroni's locks are Endpoints
+	lists := map[string]client.ObjectList{"leases": &coordinationv1.LeaseList{}, "endpoints": &corev1.EndpointsList{}, "configmaps": &corev1.ConfigMapList{}}
 	for _, kind := range kinds {
 		list := lists[kind]
 		err := i.On[plans.Source].List(ctx, list, client.InNamespace(i.Plan.Source.Namespace))

@@ -80,10 +80,13 @@ func TestWhatAdmissionChangesDoesNotKeepAnOrdinalFromArriving(t *testing.T) {
 		"that of the set":     {pod(func(p *corev1.Pod) { p.Labels["app"] = "mall-app" }), PodAccepted, []string{"FAIL...a pod of the set on the destination...app=mall-app...the selector of the set (app=web) does not match"}},
 		"the volume of a pod": {pod(func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "other" }), PodAccepted, []string{"FAIL...its volume data, so that it is not claim data-web-0"}},
 	} {
-		for _, one := range []bool{true, false} {
+		for _, way := range []struct {
+			kind string
+			one  bool
+		}{{"", true}, {"", false}, {plans.SliceKind, true}} {
 			t.Run(name, func(t *testing.T) {
 				app := map[string]string{"app": "web"}
-				i := checktest.Estate{One: one, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}, Claim: "resources: {requests: {storage: 1Gi}}", Labels: app, Spec: "containers: [{name: web}]"}.Inspected(t)
+				i := checktest.Estate{One: way.one, Kind: way.kind, Volumes: []string{"spec: {nfs: {server: files, path: /a}}"}, Claim: "resources: {requests: {storage: 1Gi}}", Labels: app, Spec: "containers: [{name: web}]"}.Inspected(t)
 				i.Now.Set.Spec.Selector = &metav1.LabelSelector{MatchLabels: app}
 				i.On[plans.Destination] = altering(i.On[plans.Destination], c.change)
 				found, err := c.of(t.Context(), i)
