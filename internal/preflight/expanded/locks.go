@@ -218,7 +218,7 @@ func (s sides) byRole(ctx context.Context, i check.Inspection) ([]check.Finding,
 		f.Level = check.Fail
 		f.Saw += ", and one of them holds " + lock
 	case len(unseen) > 0:
-		if at := s.namespaced(); at != "" {
+		if at := s.namespaced(); at != "" && i.Orchestrated == nil { // the user who has approved the plan may have seen more
 			f.Level = check.Fail
 			f.Saw += fmt.Sprintf(", which they get as %s (metadata.namespace)", at)
 		}

@@ -3,6 +3,7 @@ package expanded
 import (
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,19 @@ func allowed(resource string, verbs ...string) []client.Object {
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web"}},
 		},
 	}
+}
+
+// An orchestrator has fewer rights than who has approved the plan, and does not refuse what he has seen to be no lock.
+func TestAnOrchestratorThatSeesNoLocksLeavesThemToTheApproval(t *testing.T) {
+	i := checktest.Estate{
+		One: true, Volumes: []string{disk, disk}, Spec: "serviceAccountName: web\n" + runs("env: [{name: ME, "+ownNamespace+"}]"), Here: allowed("leases", "create"), Forbids: "*v1.LeaseList",
+	}.Inspected(t)
+	i.Orchestrated = time.Now
+	found, err := Locks(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "WARN...you may not list leases")
 }
 
 func lease(holder string) client.Object {
