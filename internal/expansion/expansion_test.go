@@ -124,7 +124,7 @@ volumes:
 func TestAShellReplacesTheVariablesThatAreKnown(t *testing.T) {
 	by := map[string]string{"NS": "shop", "N": "1"}
 	for text, want := range map[string]string{
-		"/data/$NS/x": "/data/shop/x", "/data/${NS}_x": "/data/shop_x", "$NS_x": "$NS_x", "${NS:-x}": "${NS:-x}", "$(NS)": "$(NS)", "$N$NS": "1shop", "$": "$",
+		"/data/$NS/x": "/data/shop/x", "/data/${NS}_x": "/data/shop_x", "$NS_x": "$NS_x", "${NS:-x}": "shop", "${NS-x}": "shop", "${NS:=x}": "shop", "${NS:?is not set}": "shop", "${NO:-x}": "${NO:-x}", "${NS:+x}": "${NS:+x}", "${NS%o*}": "${NS%o*}", "$(NS)": "$(NS)", "$N$NS": "1shop", "$": "$",
 	} {
 		if got := Shell(text, by); got != want {
 			t.Errorf("%q is %q, expected %q", text, got, want)

@@ -35,14 +35,19 @@ func filled(text string, by ...map[string]string) string {
 // script defines itself is not known here.
 func Shell(text string, by map[string]string) string {
 	return ofShell.ReplaceAllStringFunc(text, func(ref string) string {
-		if v, defined := by[strings.Trim(ref, "${}")]; defined {
+		if v, defined := by[ofName.FindString(ref)]; defined {
 			return v
 		}
 		return ref
 	})
 }
 
-var ofShell = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+// ofShell matches $NAME, ${NAME}, and ${NAME:-WORD} with what else a shell does where a variable is not defined. ofName is
+// the name in one of them.
+var (
+	ofShell = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:?[-=?][^}]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+	ofName  = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+)
 
 // Other returns the variables that have another value elsewhere.
 func Other(here, elsewhere map[string]string) map[string]string {

@@ -341,12 +341,12 @@ func dependencyChecks() []row {
 		},
 		{
 			name: "pod-accepted", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: pods.PodAccepted,
-			about:  "the destination lets the very pod in: quota, LimitRange, Pod Security (tried with a dry run)",
+			about:  "the destination lets the very pod in, as one of the set: quota, LimitRange, Pod Security (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits or the pods",
 		},
 		{
 			name: "claims-accepted", worst: check.Fail, wave: standing, back: healthy, accepted: true, run: pods.ClaimsAccepted,
-			about:  "the destination lets the very claims in (tried with a dry run)",
+			about:  "the destination lets the very claims in, unchanged in what binds them (tried with a dry run)",
 			remedy: "make room, or change the namespace's limits",
 		},
 		{
@@ -372,7 +372,7 @@ func trialChecks() []row {
 		},
 		{
 			name: "sizes-accepted", worst: check.Fail, ignorable: true, wave: standing, back: healthy, run: trials.SizesAccepted,
-			about:  "both sides let the sets have every size that they get on the way, the source down to none (tried with dry runs)",
+			about:  "both sides let the sets have every size that they get on the way, the source down to none, and the pods go (tried with dry runs)",
 			remedy: "let the owner of the rule make an exception, or --ignore sizes-accepted where the rule is about single steps",
 		},
 		{

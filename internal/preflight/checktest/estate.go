@@ -47,7 +47,8 @@ type Estate struct {
 	Labels  map[string]string
 	Patch   string
 	Storage plans.Storage
-	One     bool // whether both sides are in one cluster
+	One     bool   // whether both sides are in one cluster
+	Kind    string // of the set on the destination, where it is no StatefulSet
 	Here    []client.Object
 	There   []client.Object
 	// Forbids is a type that no client may read, such as "*v1.ServiceList" or "*v1.StorageClass". With a slash at its end, it
@@ -75,6 +76,7 @@ func (e Estate) Inspected(t *testing.T) check.Inspection {
 		Source:      plans.Ref{Cluster: "one", Context: "east", Namespace: "shop", Name: "web"},
 		Destination: plans.Ref{Cluster: "two", Context: "west", Namespace: "mall", Name: "web"},
 	}
+	in.Destination.Kind = e.Kind
 	if e.One {
 		in.Destination.Cluster, in.Destination.Context = "one", "east"
 	}

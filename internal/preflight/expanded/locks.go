@@ -31,7 +31,6 @@ type agreement struct {
 const (
 	elects = "its members keep the lock of their leader"
 	finds  = "its members find one another"
-	marks  = "its members mark their leader"
 )
 
 // agreements lists those that are known.
@@ -41,7 +40,6 @@ func agreements() []agreement {
 		{"Patroni", elects, re(`^(PATRONI_KUBERNETES_\w+=|DCS_ENABLE_KUBERNETES_API=(?i:true|1))`), re(`^(PATRONI_KUBERNETES_NAMESPACE|POD_NAMESPACE)=(.+)$`), re(`(?ms)^scope:.*^kubernetes:|^kubernetes:.*^scope:`)},
 		{"Stolon", elects, re(`^(ST\w+_STORE_BACKEND=kubernetes|--store-backend=kubernetes)$`), re(`^(POD_NAMESPACE|ST\w+_KUBE_NAMESPACE)=(.+)$`), nil},
 		{"leader election of client-go", elects, re(`^(LEADER_ELECTION\w*=|LEADER_ELECT=(?i:true|1)|--?(enable-)?leader-elect(ion)?(-\S+)?(=.*)?$)`), re(`^(LEADER_ELECTION_NAMESPACE|--?leader-elect(?:ion)?(?:-resource)?-namespace)=(.+)$`), nil},
-		{"Vault", marks, re(`^VAULT_K8S_NAMESPACE=`), re(`^(VAULT_K8S_NAMESPACE)=(.+)$`), nil},
 		{"Apache Pekko or Akka", finds, re(`(akka|pekko)\S*discovery\S*kubernetes-api|^(AKKA|PEKKO)_CLUSTER_BOOTSTRAP\w*=`), nil, re(`(akka|pekko)[^\n]*discovery[^\n]*kubernetes-api|discovery-method *= *"?kubernetes-api`)},
 		{"Hazelcast", finds, re(`^HZ_NETWORK_JOIN_KUBERNETES_ENABLED=(?i:true)|hazelcast\S*kubernetes\S*(enabled=true|namespace)`), re(`^(HZ_NETWORK_JOIN_KUBERNETES_NAMESPACE)=(.+)$`), re(`(?s)hazelcast.*kubernetes:\s+enabled: *true`)},
 		{"JGroups (KUBE_PING)", finds, re(`KUBE_PING|^KUBERNETES_LABELS=`), re(`^((?:OPENSHIFT_KUBE_PING|KUBERNETES)_NAMESPACE)=(.+)$`), re(`KUBE_PING`)},
@@ -191,8 +189,8 @@ func stay(i check.Inspection, patch string) string {
 		patch + "\n" + fmt.Sprintf("%s -n %s create rolebinding %s-%s --role=ROLE --serviceaccount=%s:%s   # ROLE: that of the account here", i.Kubectl(plans.Source), from.Namespace, account, to.Namespace, to.Namespace, account)
 }
 
-// byRole finds members that may write leases, endpoints or configmaps of their namespace, and get its name: most programs
-// that do have a lock there.
+// byRole finds members that may write leases, endpoints or configmaps of their namespace. One of them that holds such an object
+// now is a lock. Where none does, or that may not be seen, it may be something else that they keep there.
 func (s sides) byRole(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	pod := s.arriving()
 	if no := pod.Spec.AutomountServiceAccountToken; no != nil && !*no {
@@ -203,18 +201,28 @@ func (s sides) byRole(ctx context.Context, i check.Inspection) ([]check.Finding,
 	if err != nil {
 		return check.Unseen(err, "the Roles of ServiceAccount "+account+" on the source", "rolebindings and roles")
 	}
-	if may == "" {
+	if len(may) == 0 {
 		return nil, nil
 	}
 	f := check.Finding{
 		Object: i.Name(plans.Destination), Want: "one place for all members: a lock of one side is not seen on the other, and both could have a leader",
-		Saw:    fmt.Sprintf("Role %s/%s lets its pods write %s in their own namespace, and the two sides have one each", i.Plan.Source.Namespace, role, may),
+		Saw:    fmt.Sprintf("Role %s/%s lets its pods write %s in their own namespace, and the two sides have one each", i.Plan.Source.Namespace, role, strings.Join(may, ", ")),
 		Remedy: "find out whether the members keep a lock of a leader or a list of members there; if not, or if the application keeps two sides together, --ignore locks",
 		Level:  check.Warn,
 	}
-	if at := s.namespaced(); at != "" {
+	lock, unseen, err := held(ctx, i, may)
+	switch {
+	case err != nil:
+		return nil, err
+	case lock != "":
 		f.Level = check.Fail
-		f.Saw += fmt.Sprintf(", which they get as %s (metadata.namespace)", at)
+		f.Saw += ", and one of them holds " + lock
+	case len(unseen) > 0:
+		if at := s.namespaced(); at != "" && i.Orchestrated == nil { // the user who has approved the plan may have seen more
+			f.Level = check.Fail
+			f.Saw += fmt.Sprintf(", which they get as %s (metadata.namespace)", at)
+		}
+		f.Saw += fmt.Sprintf(" (you may not list %s, so that a lock would not be seen)", strings.Join(unseen, ", "))
 	}
 	return []check.Finding{f}, nil
 }
@@ -235,12 +243,13 @@ func (s sides) namespaced() string {
 
 // lockable returns what of the kinds that locks are made of an account may write in the source's namespace, and by which
 // Role.
-func lockable(ctx context.Context, i check.Inspection, account string) (may, role string, err error) {
+func lockable(ctx context.Context, i check.Inspection, account string) (may []string, role string, err error) {
 	namespace := i.Plan.Source.Namespace
 	var bindings rbacv1.RoleBindingList
 	if err := i.On[plans.Source].List(ctx, &bindings, client.InNamespace(namespace)); err != nil {
-		return "", "", err
+		return nil, "", err
 	}
+	kinds := map[string]bool{}
 	for _, b := range bindings.Items {
 		if !slices.ContainsFunc(b.Subjects, func(o rbacv1.Subject) bool {
 			return o.Kind == rbacv1.ServiceAccountKind && o.Name == account && cmp.Or(o.Namespace, namespace) == namespace
@@ -248,22 +257,19 @@ func lockable(ctx context.Context, i check.Inspection, account string) (may, rol
 			continue
 		}
 		rules, err := rulesOf(ctx, i, b.RoleRef)
-		if err != nil {
-			return "", "", client.IgnoreNotFound(err)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, "", err
 		}
-		kinds := map[string]bool{}
 		for _, r := range rules {
 			writes := slices.ContainsFunc(r.Verbs, func(v string) bool { return slices.Contains([]string{"create", "update", "patch", "*"}, v) })
 			for _, k := range []string{"leases", "endpoints", "configmaps"} {
-				kinds[k] = kinds[k] || writes && (slices.Contains(r.Resources, k) || slices.Contains(r.Resources, "*"))
+				if writes && (slices.Contains(r.Resources, k) || slices.Contains(r.Resources, "*")) {
+					kinds[k], role = true, b.RoleRef.Name
+				}
 			}
 		}
-		maps.DeleteFunc(kinds, func(_ string, may bool) bool { return !may })
-		if len(kinds) > 0 {
-			return strings.Join(slices.Sorted(maps.Keys(kinds)), ", "), b.RoleRef.Name, nil
-		}
 	}
-	return "", "", nil
+	return slices.Sorted(maps.Keys(kinds)), role, nil
 }
 
 func rulesOf(ctx context.Context, i check.Inspection, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {

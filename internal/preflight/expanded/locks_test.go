@@ -3,7 +3,9 @@ package expanded
 import (
 	"strings"
 	"testing"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,23 @@ func allowed(resource string, verbs ...string) []client.Object {
 	}
 }
 
+// An orchestrator has fewer rights than who has approved the plan, and does not refuse what he has seen to be no lock.
+func TestAnOrchestratorThatSeesNoLocksLeavesThemToTheApproval(t *testing.T) {
+	i := checktest.Estate{
+		One: true, Volumes: []string{disk, disk}, Spec: "serviceAccountName: web\n" + runs("env: [{name: ME, "+ownNamespace+"}]"), Here: allowed("leases", "create"), Forbids: "*v1.LeaseList",
+	}.Inspected(t)
+	i.Orchestrated = time.Now
+	found, err := Locks(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "WARN...you may not list leases")
+}
+
+func lease(holder string) client.Object {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "lock"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+}
+
 func TestMembersThatAgreeInTheirOwnNamespaceAreNotSplitUnasked(t *testing.T) {
 	const patroni = "env: [{name: PATRONI_KUBERNETES_NAMESPACE, " + ownNamespace + "}, {name: PATRONI_SCOPE, value: web}]"
 	account := func(spec string) string { return "serviceAccountName: web\n" + spec }
@@ -50,14 +69,18 @@ func TestMembersThatAgreeInTheirOwnNamespaceAreNotSplitUnasked(t *testing.T) {
 		"client-go with a namespace":    {checktest.Estate{One: true, Spec: runs("args: [--leader-elect=true, --leader-elect-resource-namespace=kube-system]")}, nil},
 		"client-go by a variable":       {checktest.Estate{One: true, Spec: runs("env: [{name: LEADER_ELECTION_NAMESPACE, " + ownNamespace + "}]")}, []string{"client-go"}},
 		"client-go without it":          {checktest.Estate{One: true, Spec: runs("env: [{name: LEADER_ELECT, value: 'false'}]")}, nil},
-		"Vault":                         {checktest.Estate{One: true, Spec: runs("env: [{name: VAULT_K8S_NAMESPACE, " + ownNamespace + "}]")}, []string{"Vault...mark their leader"}},
+		"Vault, that labels itself":     {checktest.Estate{One: true, Spec: account(runs("env: [{name: VAULT_K8S_NAMESPACE, " + ownNamespace + "}]")), Here: allowed("pods", "get", "patch")}, nil},
 		"KUBE_PING":                     {checktest.Estate{One: true, Spec: runs("env: [{name: JGROUPS_DISCOVERY_PROTOCOL, value: kubernetes.KUBE_PING}, {name: KUBERNETES_NAMESPACE, " + ownNamespace + "}]")}, []string{"JGroups...find one another"}},
 		"EMQX":                          {checktest.Estate{One: true, Spec: runs("env: [{name: EMQX_CLUSTER__DISCOVERY_STRATEGY, value: k8s}]")}, []string{"EMQX"}},
 		"EMQX by DNS":                   {checktest.Estate{One: true, Spec: runs("env: [{name: EMQX_CLUSTER__DISCOVERY_STRATEGY, value: dns}]")}, nil},
 		"Patroni by a ConfigMap":        {checktest.Estate{One: true, Here: []client.Object{conf("PATRONI_KUBERNETES_LABELS", "{a: b}")}, Spec: runs("envFrom: [{configMapRef: {name: conf}}]")}, []string{"Patroni (PATRONI_KUBERNETES_LABELS)"}},
 		"Patroni by a file":             {checktest.Estate{One: true, Here: []client.Object{conf("patroni.yml", "scope: web\nkubernetes:\n  labels: {a: b}\n")}, Spec: runs("image: i") + "\nvolumes: [{name: c, configMap: {name: conf}}]"}, []string{"FAIL...ConfigMap/conf: key patroni.yml...Patroni"}},
 		"by a file with a namespace":    {checktest.Estate{One: true, Here: []client.Object{conf("patroni.yml", "scope: web\nkubernetes:\n  namespace: locks\n")}, Spec: runs("image: i") + "\nvolumes: [{name: c, configMap: {name: conf}}]"}, nil},
-		"an account that writes leases": {checktest.Estate{One: true, Spec: account(runs("env: [{name: ME, " + ownNamespace + "}]")), Here: allowed("leases", "create", "update")}, []string{"FAIL...Role shop/r lets its pods write leases...env ME of container web (metadata.namespace)...--ignore locks"}},
+		"an account that writes leases": {checktest.Estate{One: true, Spec: account(runs("env: [{name: ME, " + ownNamespace + "}]")), Here: allowed("leases", "create", "update")}, []string{"WARN...Role shop/r lets its pods write leases...--ignore locks"}},
+		"that a member holds":           {checktest.Estate{One: true, Spec: account(runs("image: i")), Here: append(allowed("leases", "create"), lease("web-1_6f1c"))}, []string{"FAIL...write leases...one of them holds lease lock (spec.holderIdentity: web-1_6f1c)"}},
+		"that another one holds":        {checktest.Estate{One: true, Spec: account(runs("env: [{name: ME, " + ownNamespace + "}]")), Here: append(allowed("leases", "create"), lease("our-web-1"))}, []string{"WARN...write leases"}},
+		"a leader by an annotation":     {checktest.Estate{Spec: account(runs("image: i")), Here: append(allowed("*", "*"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "l", Annotations: map[string]string{"control-plane.alpha.kubernetes.io/leader": "{\"holderIdentity\":\"web-0\"}"}}})}, []string{"FAIL...one of them holds configmap l"}},
+		"that nobody may look at":       {checktest.Estate{One: true, Spec: account(runs("env: [{name: ME, " + ownNamespace + "}]")), Here: allowed("leases", "create"), Forbids: "*v1.LeaseList"}, []string{"FAIL...Role shop/r lets its pods write leases...env ME of container web (metadata.namespace)...you may not list leases"}},
 		"that does not ask for its own": {checktest.Estate{One: true, Spec: account(runs("image: i")), Here: allowed("configmaps", "*")}, []string{"WARN...write configmaps"}},
 		"that only reads":               {checktest.Estate{One: true, Spec: account(runs("env: [{name: ME, " + ownNamespace + "}]")), Here: allowed("endpoints", "get", "list", "watch")}, nil},
 		"that has no token":             {checktest.Estate{One: true, Spec: "automountServiceAccountToken: false\n" + account(runs("image: i")), Here: allowed("leases", "*")}, nil},

@@ -38,8 +38,12 @@ func PoliciesOfNamespace(ctx context.Context, i check.Inspection) ([]check.Findi
 	if err != nil {
 		return nil, err
 	}
+	others, err := p.elsewhere(ctx)
+	if err != nil {
+		return nil, err
+	}
 	monitored, err := monitors(ctx, i, s)
-	return slices.Concat(out, p.single(), monitored), err
+	return slices.Concat(out, p.single(), others, monitored), err
 }
 
 // policies are the NetworkPolicies of both namespaces.

@@ -19,14 +19,15 @@ func policy(t *testing.T, namespace, name, spec string) client.Object {
 
 func TestRulesThatMeanTheirOwnNamespaceAreTold(t *testing.T) {
 	const (
-		deny    = "{podSelector: {}, policyTypes: [Ingress, Egress]}"
-		own     = "{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"
-		anybody = "{podSelector: {}, ingress: [{}]}"
-		both    = "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop, mall]}]}}]}]}"
-		team    = "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: a}}}]}]}"
-		second  = "{podSelector: {matchLabels: {apps.kubernetes.io/pod-index: '1'}}, ingress: [{from: [{podSelector: {}}]}]}"
-		other   = "{podSelector: {matchLabels: {app: other}}}"
-		blocks  = "{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}"
+		deny     = "{podSelector: {}, policyTypes: [Ingress, Egress]}"
+		own      = "{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"
+		anybody  = "{podSelector: {}, ingress: [{}]}"
+		both     = "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop, mall]}]}}]}]}"
+		team     = "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: a}}}]}]}"
+		second   = "{podSelector: {matchLabels: {apps.kubernetes.io/pod-index: '1'}}, ingress: [{from: [{podSelector: {}}]}]}"
+		other    = "{podSelector: {matchLabels: {app: other}}}"
+		fromShop = "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}]}]}"
+		blocks   = "{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}"
 	)
 	type in struct{ namespace, name, spec string }
 	for name, c := range map[string]struct {
@@ -44,6 +45,9 @@ func TestRulesThatMeanTheirOwnNamespaceAreTold(t *testing.T) {
 		"denied there":             {one: true, of: []in{{"mall", "deny", deny}}, want: []string{"mall/deny on the destination...Ingress...from", "mall/deny on the destination...Egress...to"}},
 		"of one ordinal":           {one: true, of: []in{{"shop", "p", second}}, want: []string{"it isolates web-1 of the set", "it selects web-1 here"}},
 		"of two clusters":          {of: []in{{"shop", "p", both}, {"mall", "p", both}}, want: []string{"shop/p on the source...ipBlock", "mall/p on the destination...ipBlock"}},
+		"of another application":   {one: true, of: []in{{"data", "db", fromShop}, {"data", "open", "{podSelector: {}, ingress: [{from: [{namespaceSelector: {}}]}]}"}, {"data", "ours", "{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"}, {"data", "both", both}}, want: []string{"WARN...NetworkPolicy data/db...it allows traffic from the pods in namespace shop, and not in namespace mall...-n data edit networkpolicy db"}},
+		"of other pods there":      {one: true, of: []in{{"data", "db", "{podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}, podSelector: {matchLabels: {app: other}}}]}]}"}}},
+		"in another cluster":       {of: []in{{"data", "db", fromShop}}},
 		"by addresses":             {of: []in{{"shop", "p", blocks}, {"mall", "p", blocks}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,6 +71,7 @@ func TestRulesThatMeanTheirOwnNamespaceAreTold(t *testing.T) {
 			e.Finds(t, PoliciesOfNamespace, c.want...)
 		})
 	}
+	checktest.Estate{One: true, Volumes: []string{disk}, Forbids: "*v1.NetworkPolicyList/"}.Finds(t, PoliciesOfNamespace)
 	checktest.Estate{Volumes: []string{disk}, Forbids: "*v1.NetworkPolicyList"}.Finds(t, PoliciesOfNamespace, "WARN...NetworkPolicies of namespace shop...you may not look at networkpolicies")
 }
 

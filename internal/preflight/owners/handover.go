@@ -21,7 +21,7 @@ func Handover(_ context.Context, i check.Inspection) ([]check.Finding, error) {
 	if i.Now.Set == nil {
 		return nil, nil
 	}
-	return gitOps(i, i.Now.Set, declaring(i, i.Now.Set)), nil
+	return ofTheKind(i, gitOps(i, i.Now.Set, declaring(i, i.Now.Set))), nil
 }
 
 // Successors lists all of them, for a set as it is at the end of a move: the source's, or once that is gone the
@@ -35,7 +35,22 @@ func Successors(ctx context.Context, i check.Inspection, set *appsv1.StatefulSet
 		}
 		out = append(out, handHelm(i, release, releaseIn(set), objects))
 	}
-	return out, nil
+	return ofTheKind(i, out), nil
+}
+
+// ofTheKind says first, where the set has become one of another kind, what its manifest would make there: a second set of the
+// old kind, for the same pods and claims.
+func ofTheKind(i check.Inspection, found []check.Finding) []check.Finding {
+	from, to := i.Plan.Source, i.Plan.Destination
+	if from.SetKind() == to.SetKind() {
+		return found
+	}
+	first := fmt.Sprintf("after `finalize` make the set there a %s again (`stsmigrate adopt %s -n %s --yes`), or have kind %s in the manifest: one of a %s makes a second set %s there, for the same pods and claims. Then: ",
+		from.SetKind(), to.Typed(), to.Namespace, to.SetKind(), from.SetKind(), to.Name)
+	for k := range found {
+		found[k].Remedy = first + found[k].Remedy
+	}
+	return found
 }
 
 const (

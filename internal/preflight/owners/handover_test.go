@@ -91,6 +91,28 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
+// A manifest of a StatefulSet that is given the new namespace makes one beside the slice that has the pods.
+func TestAManifestOfAnotherKindMakesNoSecondSet(t *testing.T) {
+	for kind, want := range map[string]bool{"": false, plans.SliceKind: true} {
+		i := checktest.Estate{Kind: kind}.Inspected(t)
+		set := i.Now.Set
+		set.Annotations = map[string]string{tracking: "shop:apps/StatefulSet:shop/web", corev1.LastAppliedConfigAnnotation: "{}"}
+		planned, err := Handover(t.Context(), i)
+		if err != nil || len(planned) != 1 {
+			t.Fatal(planned, err)
+		}
+		ended, err := Successors(t.Context(), i, set)
+		if err != nil || len(ended) != 2 {
+			t.Fatal(ended, err)
+		}
+		for _, f := range append(planned, ended...) {
+			if said := strings.Contains(f.Remedy, "stsmigrate adopt stss/web -n mall --yes") && strings.Contains(f.Remedy, "second set web"); said != want {
+				t.Errorf("kind %q: %s", kind, f.Remedy)
+			}
+		}
+	}
+}
+
 func TestTheCheckOfHelmSpeaksOfTheTimeAfterTheMove(t *testing.T) {
 	i := checktest.Estate{One: true}.Inspected(t)
 	i.Now.Set.Labels, i.Now.Set.Annotations = map[string]string{managedBy: "Helm"}, map[string]string{releaseName: "web", releaseNamespace: "shop"}

@@ -219,34 +219,49 @@ func Rbac(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	to := i.Plan.Destination
 	for _, b := range here {
-		if slices.ContainsFunc(there, func(o binding) bool { return o.kind == b.kind && o.role == b.role }) {
+		if slices.ContainsFunc(there, func(o binding) bool { return o.kind == b.kind && o.in == b.in && o.role == b.role }) {
 			continue
 		}
-		verb, scope := "rolebinding", " -n "+to.Namespace
-		if b.kind == "ClusterRoleBinding" {
+		verb, scope, name := "rolebinding", " -n "+to.Namespace, b.name
+		switch {
+		case b.kind == "ClusterRoleBinding":
 			verb, scope = "clusterrolebinding", ""
+		case b.in != "":
+			scope, name = " -n "+b.in, b.in+"/"+b.name
 		}
 		out = append(out, check.Finding{
-			Level: check.Warn, Object: b.kind + " " + b.name + " on the source", Saw: fmt.Sprintf("it gives the pods %s %s, and none on the destination does", b.role.Kind, b.role.Name),
+			Level: check.Warn, Object: b.kind + " " + name + " on the source", Saw: fmt.Sprintf("it gives the pods %s %s, and none on the destination does", b.role.Kind, b.role.Name),
 			Want: fmt.Sprintf("ServiceAccount %s/%s to have what the pods ask the API for", to.Namespace, account),
 			Remedy: fmt.Sprintf("rights are not copied; if the pods need these, make the role there and: %s%s create %s %s --%s=%s --serviceaccount=%s:%s",
-				i.Kubectl(plans.Destination), scope, verb, b.name, strings.ToLower(b.role.Kind), b.role.Name, to.Namespace, account),
+				i.Kubectl(plans.Destination), scope, verb, b.called(i), strings.ToLower(b.role.Kind), b.role.Name, to.Namespace, account),
 		})
 	}
 	return out, nil
 }
 
-// binding is one RoleBinding or ClusterRoleBinding of the pods' account.
+// binding is one RoleBinding or ClusterRoleBinding of the pods' account. in is its namespace, where that is not the pods'.
 type binding struct {
-	kind, name string
-	role       rbacv1.RoleRef
+	kind, in, name string
+	role           rbacv1.RoleRef
+}
+
+// called is the name of the new binding: beside the old one, where that may be, it needs another.
+func (b binding) called(i check.Inspection) string {
+	if b.in == "" && b.kind == "RoleBinding" {
+		return b.name
+	}
+	return b.name + "-" + i.Plan.Destination.Namespace
 }
 
 func bindingsOn(ctx context.Context, i check.Inspection, side plans.Side, account string) ([]binding, error) {
 	namespace := i.Plan.On(side).Namespace
 	var local rbacv1.RoleBindingList
 	var wide rbacv1.ClusterRoleBindingList
-	if err := i.On[side].List(ctx, &local, client.InNamespace(namespace)); err != nil {
+	err := i.On[side].List(ctx, &local) // other namespaces may know the account too
+	if apierrors.IsForbidden(err) {
+		err = i.On[side].List(ctx, &local, client.InNamespace(namespace))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := i.On[side].List(ctx, &wide); err != nil {
@@ -254,13 +269,17 @@ func bindingsOn(ctx context.Context, i check.Inspection, side plans.Side, accoun
 	}
 	var out []binding
 	for _, b := range local.Items {
-		if about(b.Subjects, namespace, namespace, account) {
-			out = append(out, binding{"RoleBinding", b.Name, b.RoleRef})
+		in := b.Namespace
+		if in == namespace {
+			in = ""
+		}
+		if about(b.Subjects, b.Namespace, namespace, account) {
+			out = append(out, binding{"RoleBinding", in, b.Name, b.RoleRef})
 		}
 	}
 	for _, b := range wide.Items {
 		if about(b.Subjects, "", namespace, account) {
-			out = append(out, binding{"ClusterRoleBinding", b.Name, b.RoleRef})
+			out = append(out, binding{"ClusterRoleBinding", "", b.Name, b.RoleRef})
 		}
 	}
 	return out, nil

@@ -67,12 +67,15 @@ func (th fixture) cluster(namespace string, objects []client.Object) client.Clie
 		return []string{p.Spec.NodeName}
 	})
 	for _, o := range objects {
+		o, _ := o.DeepCopyObject().(client.Object)
 		switch o.(type) {
 		case *schedulingv1.PriorityClass, *rbacv1.ClusterRoleBinding, *corev1.Node:
 		default:
-			o.SetNamespace(namespace)
+			if o.GetNamespace() == "" {
+				o.SetNamespace(namespace)
+			}
 		}
-		b.WithObjects(o.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+		b.WithObjects(o)
 	}
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: th.forbids}, "", nil)
 	return b.WithInterceptorFuncs(interceptor.Funcs{
@@ -277,18 +280,25 @@ func TestRightsThatDoNotComeAlongAreReported(t *testing.T) {
 	wide := func(subjects []rbacv1.Subject) client.Object {
 		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "views"}, Subjects: subjects, RoleRef: role("ClusterRole", "view")}
 	}
+	in := func(namespace string, o client.Object) client.Object {
+		o.SetNamespace(namespace)
+		return o
+	}
 	web := "{serviceAccountName: web, containers: [{name: web}]}"
 	for name, tt := range map[string]findingTest{
-		"none":                {fixture{spec: web}, ""},
-		"of another account":  {fixture{spec: web, here: []client.Object{local(of("shop", "db")), wide(of("mall", "web"))}}, ""},
-		"a role":              {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl... -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
-		"a cluster role":      {fixture{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl... create clusterrolebinding views --clusterrole=view --serviceaccount=mall:web"},
-		"there too":           {fixture{spec: web, here: []client.Object{local(of("", "web"))}, there: []client.Object{local(of("mall", "web"))}}, ""},
-		"there, another role": {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{wide(of("mall", "web"))}}, "WARN ...Role reader"},
-		"there for another":   {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{local(of("shop", "web"))}}, "WARN ..."},
-		"of the namespace":    {fixture{spec: web, here: []client.Object{local([]rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"}})}}, "WARN ..."},
-		"the default account": {fixture{spec: "{containers: [{name: web}]}", here: []client.Object{local(of("shop", "default"))}}, "WARN ...--serviceaccount=mall:default"},
-		"nobody may look":     {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, forbids: "rolebindings"}, "WARN ...you may not look at rolebindings"},
+		"none":                 {fixture{spec: web}, ""},
+		"of another account":   {fixture{spec: web, here: []client.Object{local(of("shop", "db")), wide(of("mall", "web"))}}, ""},
+		"a role":               {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}}, "WARN ...RoleBinding reads on the source...Role reader...kubectl... -n mall create rolebinding reads --role=reader --serviceaccount=mall:web"},
+		"of another namespace": {fixture{spec: web, here: []client.Object{in("data", local(of("shop", "web")))}}, "WARN ...RoleBinding data/reads on the source...-n data create rolebinding reads-mall --role=reader --serviceaccount=mall:web"},
+		"there in another one": {fixture{spec: web, here: []client.Object{in("data", local(of("shop", "web")))}, there: []client.Object{in("data", local(of("mall", "web")))}}, ""},
+		"there in a wrong one": {fixture{spec: web, here: []client.Object{in("data", local(of("shop", "web")))}, there: []client.Object{in("mall", local(of("mall", "web")))}}, "WARN ...data/reads"},
+		"a cluster role":       {fixture{spec: web, here: []client.Object{wide(of("shop", "web"))}}, "WARN ...kubectl... create clusterrolebinding views-mall --clusterrole=view --serviceaccount=mall:web"},
+		"there too":            {fixture{spec: web, here: []client.Object{local(of("", "web"))}, there: []client.Object{local(of("mall", "web"))}}, ""},
+		"there, another role":  {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{wide(of("mall", "web"))}}, "WARN ...Role reader"},
+		"there for another":    {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, there: []client.Object{local(of("shop", "web"))}}, "WARN ..."},
+		"of the namespace":     {fixture{spec: web, here: []client.Object{local([]rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"}})}}, "WARN ..."},
+		"the default account":  {fixture{spec: "{containers: [{name: web}]}", here: []client.Object{local(of("shop", "default"))}}, "WARN ...--serviceaccount=mall:default"},
+		"nobody may look":      {fixture{spec: web, here: []client.Object{local(of("shop", "web"))}, forbids: "rolebindings"}, "WARN ...you may not look at rolebindings"},
 	} {
 		t.Run(name, func(t *testing.T) { tt.finds(t, Rbac) })
 	}

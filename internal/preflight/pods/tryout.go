@@ -47,7 +47,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if f, refused, err := refusal(object, t.refusal); refused || err != nil {
 		return f, err
 	}
-	var out []check.Finding
+	out := alteredPod(object, t.set, t.sent, t.pod)
 	for _, w := range t.warnings {
 		out = append(out, check.Finding{
 			Level: check.Warn, Object: object, Saw: "it is let in with a warning: " + w, Want: "no warning",
@@ -83,9 +83,16 @@ func mayTry(ctx context.Context, i check.Inspection) (bool, error) {
 	return access.Allowed(ctx, i, i.To(), part.Right{Resource: "pods"}, "create")
 }
 
+// MayDelete reports whether the user may delete pods of the side that the ordinals leave, which the move itself never does.
+func MayDelete(ctx context.Context, i check.Inspection) (bool, error) {
+	return access.Allowed(ctx, i, i.From, part.Right{Resource: "pods"}, "delete")
+}
+
 // podDryRun is the first pod as the destination's API server returns it, with defaults, or the error of the
 // refusal.
 type podDryRun struct {
+	set      *appsv1.StatefulSet
+	sent     *corev1.Pod
 	pod      *corev1.Pod
 	warnings []string
 	refusal  error
@@ -124,9 +131,10 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 		}
 	}
 	pod.Name += "-dry-run"
+	sent := pod.DeepCopy()
 	ctx, heard := clusters.Hearing(ctx)
 	err = i.On[i.To()].Create(ctx, pod, client.DryRunAll)
-	return podDryRun{pod, *heard, err}, nil
+	return podDryRun{set, sent, pod, *heard, err}, nil
 }
 
 // podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the set may
@@ -260,9 +268,13 @@ func ClaimsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, e
 		object := fmt.Sprintf("claim %s/%s", c.Namespace, c.Name)
 		have := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: i.Plan.On(i.From).Namespace, Name: c.Name}}
 		c.Name += "-dry-run"
-		found, _, err := refusal(object, writes.Copy(ctx, i.On[i.From], have, i.On[i.To()], c, client.DryRunAll))
+		sent := c.DeepCopy()
+		found, refused, err := refusal(object, writes.Copy(ctx, i.On[i.From], have, i.On[i.To()], c, client.DryRunAll))
 		if err != nil {
 			return nil, err
+		}
+		if !refused {
+			found = append(found, alteredClaim(object, sent, c)...)
 		}
 		out = append(out, found...)
 	}

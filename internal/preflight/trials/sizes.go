@@ -3,6 +3,7 @@ package trials
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,8 @@ import (
 const maxSizes = 64
 
 // SizesAccepted tries every range that the plan has yet to write to the sets: the source at every size down to none, and the
-// destination, if it is there, at every size up to all. A floor of replicas would stop the plan in the middle.
+// destination, if it is there, at every size up to all. A floor of replicas would stop the plan in the middle. So would a rule
+// that keeps the controller of the set from deleting a pod.
 func SizesAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	t := trier{i, &seen{}}
 	var out []check.Finding
@@ -33,7 +35,11 @@ func SizesAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, er
 		}
 		out = append(out, found...)
 	}
-	return append(out, t.unheard()...), nil
+	leaving, err := t.departures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(out, leaving, t.unheard()), nil
 }
 
 // sizes tries the ranges of one set, and reports the first that is refused.

@@ -126,6 +126,10 @@ func atRest(t *testing.T, one bool) check.Inspection {
 			e.There = append(e.There, ns.DeepCopy())
 		}
 	}
+	for _, name := range []string{"web-0", "web-1", "web-2"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}
+		e.Here = append(e.Here, pod)
+	}
 	e.Here = append(e.Here, set, service, b)
 	i := e.Inspected(t)
 	i.Plan.Names = plans.Names{Mode: plans.Bridge, Service: "web"}
@@ -165,6 +169,7 @@ func TestEachRuleIsFoundBeforeTheMove(t *testing.T) {
 			{operation: "UPDATE", kind: "StatefulSet", namespace: "shop"}:           "refuses to change it",
 			{operation: "UPDATE", kind: "StatefulSet", namespace: "shop", floor: 2}: "1 replicas: ",
 			{operation: "DELETE", kind: "StatefulSet", namespace: "shop"}:           "refuses to delete it",
+			{operation: "DELETE", kind: "Pod", namespace: "shop"}:                   "the controller of the set deletes the pod",
 			{operation: "CREATE", kind: "EndpointSlice", namespace: "shop"}:         "refuses to create it",
 			{operation: "CREATE", kind: "EndpointSlice", namespace: "mall"}:         "refuses to create it",
 			{operation: "CREATE", kind: "Service", namespace: "mall"}:               "refuses to create it",
@@ -186,4 +191,23 @@ func TestEachRuleIsFoundBeforeTheMove(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A pod that somebody else keeps stays after it has stopped, and its ordinal is nowhere until he lets it go.
+func TestPodsThatSomebodyKeepsAreTold(t *testing.T) {
+	i := atRest(t, true)
+	pod := &corev1.Pod{}
+	key := client.ObjectKey{Namespace: "shop", Name: "web-1"}
+	if err := i.On[plans.Source].Get(t.Context(), key, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Finalizers = []string{"example.com/deregister"}
+	if err := i.On[plans.Source].Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	found, err := SizesAccepted(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checktest.ExpectFindings(t, found, "WARN...Pod shop/web-1...example.com/deregister")
 }

@@ -169,7 +169,13 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 	case !there:
 		f.Want = fmt.Sprintf("permission to create it, for claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the ConfigMap, if the policies of stsmigrate require it: the cluster's administrator reviews the disks and applies it", side)
-		err = i.On[side].Create(ctx, pv.DeepCopy(), client.DryRunAll)
+		next := pv.DeepCopy()
+		err = i.On[side].Create(ctx, next, client.DryRunAll)
+		if saw := altered(pv, next); err == nil && saw != "" {
+			f.Saw, f.Want = "admission changes "+saw+" (dry run)", "the disk to be kept, and bound to its claim"
+			f.Remedy = "let the owner of the policy or webhook that changes volumes leave these alone for the time of the move"
+			return []check.Finding{f}, nil
+		}
 	case i.Midway && plans.Stamp{Plan: i.Plan.ID}.Mine(pv):
 		f.Want = "permission to change the stamp that this plan has put on it"
 		f.Remedy = nameMovers

@@ -105,10 +105,16 @@ func begin(t *testing.T, s *story) *scene {
 	}
 	for name, objects := range c.objects {
 		for _, o := range objects {
-			if slices.Contains([]string{"StatefulSet", "Deployment", "DaemonSet"}, o.GetKind()) {
-				c.kubectl("--context", name, "-n", o.GetNamespace(), "rollout", "status", strings.ToLower(o.GetKind())+"/"+o.GetName(), "--timeout=60s")
+			switch kind := strings.ToLower(o.GetKind()); kind {
+			case "statefulset":
+				c.kubectl("--context", name, "-n", o.GetNamespace(), "wait", fmt.Sprintf("--for=jsonpath={.status.readyReplicas}=%d", replicas(o)), kind+"/"+o.GetName(), "--timeout=60s")
+			case "deployment", "daemonset":
+				c.kubectl("--context", name, "-n", o.GetNamespace(), "rollout", "status", kind+"/"+o.GetName(), "--timeout=60s")
 			}
 		}
+	}
+	for _, command := range s.firsts {
+		c.told(command)
 	}
 	return c
 }
@@ -135,8 +141,8 @@ func (c *scene) make(name string) {
 			c.t.Fatal(err)
 		}
 		args := []string{"--context", name, "create", "-f", file}
-		if c.manager != "" && o.GetKind() == "StatefulSet" && o.GetName() == c.set {
-			args = []string{"--context", name, "apply", "--server-side", "--field-manager=" + c.manager, "-f", file}
+		if by := c.managers[o.GetName()]; by != "" && o.GetKind() == "StatefulSet" {
+			args = []string{"--context", name, "apply", "--server-side", "--field-manager=" + by, "-f", file}
 		}
 		c.kubectl(args...)
 	}
@@ -194,14 +200,16 @@ func (c *scene) bound(ctx context.Context, name string) {
 
 // play checks first, because a check writes nothing, and then moves.
 func (c *scene) play() {
-	for _, where := range []string{"ns", "west"} {
-		c.check(where)
+	for _, of := range c.about() {
+		for _, where := range []string{"ns", "west"} {
+			c.check(of, where)
+		}
 	}
 	if c.where == "" {
 		return
 	}
 	plan := filepath.Join(c.dir, "plan.yaml")
-	if out := c.run(c.args("plan", c.where, "--out", plan)...); out.code != done {
+	if out := c.run(c.args("plan", c.subject, c.where, "--out", plan)...); out.code != done {
 		c.refused(out)
 		return
 	}
@@ -258,9 +266,9 @@ func (c *scene) judge(m outcome) {
 }
 
 // args returns the arguments of a command that selects what is moved.
-func (c *scene) args(verb, where string, more ...string) []string {
-	to := map[string][]string{"ns": {"--to-namespace", c.to}, "west": {"--to-context", "west"}}[where]
-	return slices.Concat([]string{verb, c.set, "--context", "east", "-n", "shop"}, to, c.flags, more)
+func (c *scene) args(verb string, of subject, where string, more ...string) []string {
+	to := map[string][]string{"ns": {"--to-namespace", of.to}, "west": {"--to-context", "west"}}[where]
+	return slices.Concat([]string{verb, of.set, "--context", "east", "-n", "shop"}, to, c.flags, more)
 }
 
 // of returns the arguments of a command about the stored plan.
@@ -286,19 +294,22 @@ func (c *scene) planName() string {
 
 // outcome is the end of a command.
 type outcome struct {
-	code int
-	said string
+	code    int
+	said    string
+	printed []byte // of said, what is no message aside
 }
 
 // run runs the program until it ends. One that cannot go on is interrupted, until it ends.
 func (c *scene) run(args ...string) outcome {
 	c.t.Helper()
-	var out bytes.Buffer
+	var out, aside bytes.Buffer
 	cmd := c.command(&out, args...)
+	cmd.Stderr = &aside
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	return outcome{c.end(cmd), out.String()}
+	code := c.end(cmd)
+	return outcome{code, out.String() + aside.String(), out.Bytes()}
 }
 
 func (c *scene) command(out *bytes.Buffer, args ...string) *exec.Cmd {
@@ -330,21 +341,21 @@ func (c *scene) end(cmd *exec.Cmd) int {
 }
 
 // check runs check until it says what is expected: a policy is in force some time after it was made.
-func (c *scene) check(where string) {
+func (c *scene) check(of subject, where string) {
 	c.t.Helper()
-	missing := slices.DeleteFunc(slices.Clone(c.checks), func(e expected) bool { return e.where != where })
+	missing := slices.DeleteFunc(slices.Clone(c.checks), func(e expected) bool { return e.of != of || e.where != where })
 	if len(missing) == 0 {
 		return
 	}
 	var last outcome
 	err := wait.PollUntilContextTimeout(c.t.Context(), time.Second, settling, true, func(context.Context) (bool, error) {
-		last = c.run(c.args("check", where, "-o", "json")...)
+		last = c.run(c.args("check", of, where, "-o", "json")...)
 		missing = slices.DeleteFunc(missing, func(e expected) bool { return e.met(last) })
 		return len(missing) == 0, nil
 	})
 	if err != nil {
 		for _, e := range missing {
-			c.t.Errorf("check to %s: expected %s %q", where, e.level, e.what)
+			c.t.Errorf("check %s to %s: expected %s %q", of.set, where, e.level, e.what)
 		}
 		c.t.Log(brief(last))
 	}
@@ -353,7 +364,7 @@ func (c *scene) check(where string) {
 // brief returns what was found, in lines.
 func brief(out outcome) string {
 	var report preflight.Report
-	if json.Unmarshal([]byte(out.said), &report) != nil {
+	if json.Unmarshal(out.printed, &report) != nil {
 		return out.said
 	}
 	text := fmt.Sprintf("exit code %d\n", out.code)
@@ -368,7 +379,7 @@ func brief(out outcome) string {
 // met reports whether a check has said what is expected.
 func (e expected) met(out outcome) bool {
 	var report preflight.Report
-	if json.Unmarshal([]byte(out.said), &report) != nil {
+	if json.Unmarshal(out.printed, &report) != nil {
 		return false
 	}
 	for _, r := range report.Checks {
@@ -437,7 +448,7 @@ func (c *scene) apply(plan string) outcome {
 	for _, i := range waiting {
 		c.t.Errorf("apply never printed %q:\n%s", i.at, out.text.String())
 	}
-	return outcome{code, out.text.String()}
+	return outcome{code: code, said: out.text.String()}
 }
 
 // run2 is told outside of the goroutine of the test.
@@ -509,11 +520,15 @@ func (c *scene) places() [][2]string {
 func (c *scene) replicas() int64 {
 	for _, o := range c.objects["east"] {
 		if o.GetKind() == "StatefulSet" && o.GetName() == c.set {
-			n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-			return n
+			return replicas(o)
 		}
 	}
 	return 0
+}
+
+func replicas(o *unstructured.Unstructured) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	return n
 }
 
 // onOneSide fails if an ordinal is Ready on neither side. One that has just arrived has a moment.

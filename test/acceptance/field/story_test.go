@@ -21,9 +21,10 @@ import (
 // A story is a file of testdata: what exists before, and what is expected. Lines of the file that begin with "#! " say
 // what is expected; WHERE is ns (the set moves to another namespace of its cluster) or west (to the cluster west).
 //
-//	set NAME                     the set in namespace shop (web)
+//	set NAME                     the set in namespace shop that the lines after it are about (web before the first one)
 //	to NAMESPACE                 its new namespace where it stays in its cluster (mall)
 //	ssa MANAGER                  the set is made by server-side apply with this field manager
+//	first COMMAND                run when all pods are ready, before anything is checked
 //	bind CONTEXT                 pods that no scheduler looks at are bound by the test
 //	flags FLAG...                more flags for check and plan
 //	check WHERE LEVEL REGEXP     check finds something of at least this level (WARN, FAIL) that matches
@@ -40,12 +41,14 @@ import (
 // Objects with the annotation example.com/context are in that cluster, all others in east; namespaces are in both.
 type story struct {
 	name              string
-	set, to           string
-	manager, bind     string
-	flags             []string
+	subject                             // that the lines are about, and in the end the set that moves
+	managers          map[string]string // by the name of the set
+	bind              string
+	flags, firsts     []string
 	checks            []expected
 	objects           map[string][]*unstructured.Unstructured
-	where             string // of the move, if there is one
+	where             string  // of the move, if there is one
+	moved             subject // by it
 	moves, aborts     bool
 	breaks            []string
 	during            []interlude
@@ -54,8 +57,12 @@ type story struct {
 	messages, endings []expected
 }
 
+// subject is a set, and its new namespace.
+type subject struct{ set, to string }
+
 // expected is what a command must say.
 type expected struct {
+	of           subject
 	where, level string
 	what         *regexp.Regexp
 }
@@ -71,13 +78,16 @@ func read(path string) (*story, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &story{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), set: "web", to: "mall", objects: map[string][]*unstructured.Unstructured{}}
+	s := &story{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), subject: subject{"web", "mall"}, managers: map[string]string{}, objects: map[string][]*unstructured.Unstructured{}}
 	for line := range strings.Lines(string(text)) {
 		if said, ok := strings.CutPrefix(line, "#! "); ok {
 			if err := s.expect(strings.TrimSpace(said)); err != nil {
 				return nil, fmt.Errorf("%s: %q: %w", path, line, err)
 			}
 		}
+	}
+	if s.where != "" {
+		s.subject = s.moved
 	}
 	if err := s.hold(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -90,11 +100,13 @@ func (s *story) expect(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "set":
-		s.set = rest
+		s.subject = subject{rest, "mall"}
 	case "to":
 		s.to = rest
 	case "ssa":
-		s.manager = rest
+		s.managers[s.set] = rest
+	case "first":
+		s.firsts = append(s.firsts, rest)
 	case "bind":
 		s.bind = rest
 	case "flags":
@@ -106,11 +118,11 @@ func (s *story) expect(line string) error {
 	case "check":
 		where, rest, _ := strings.Cut(rest, " ")
 		level, what, _ := strings.Cut(rest, " ")
-		return add(&s.checks, where, level, what)
+		return s.add(&s.checks, where, level, what)
 	case "message", "finalize":
 		where, what, _ := strings.Cut(rest, " ")
 		list := map[string]*[]expected{"message": &s.messages, "finalize": &s.endings}[word]
-		return errors.Join(add(list, where, "", what), s.move(where))
+		return errors.Join(s.add(list, where, "", what), s.move(where))
 	case "move", "abort", "templates":
 		*map[string]*bool{"move": &s.moves, "abort": &s.aborts, "templates": &s.templates}[word] = true
 		return s.move(rest)
@@ -140,20 +152,30 @@ func (s *story) move(where string) error {
 	if where != "ns" && where != "west" {
 		return errors.New("expected ns or west")
 	}
-	if s.where != "" && s.where != where {
+	if s.where != "" && (s.where != where || s.moved != s.subject) {
 		return errors.New("a story has one move: make a second file")
 	}
-	s.where = where
+	s.where, s.moved = where, s.subject
 	return nil
 }
 
-func add(to *[]expected, where, level, what string) error {
+func (s *story) add(to *[]expected, where, level, what string) error {
 	if !slices.Contains([]string{"ns", "west"}, where) || !slices.Contains([]string{"", "PASS", "WARN", "FAIL"}, level) || what == "" {
 		return errors.New("expected ns or west, for check PASS, WARN or FAIL, and a regular expression")
 	}
 	re, err := regexp.Compile("(?i)" + what)
-	*to = append(*to, expected{where, level, re})
+	*to = append(*to, expected{s.subject, where, level, re})
 	return err
+}
+
+// about returns the sets that are checked, in the order of the file.
+func (s *story) about() (out []subject) {
+	for _, e := range s.checks {
+		if !slices.Contains(out, e.of) {
+			out = append(out, e.of)
+		}
+	}
+	return out
 }
 
 // hold takes the objects.
@@ -204,8 +226,10 @@ func TestEveryFileExpectsSomething(t *testing.T) {
 		if len(s.checks) == 0 && s.where == "" {
 			t.Errorf("%s expects nothing", s.name)
 		}
-		if !slices.ContainsFunc(s.objects["east"], func(o *unstructured.Unstructured) bool { return o.GetName() == s.set && o.GetNamespace() == "shop" }) {
-			t.Errorf("%s: the set shop/%s is not there", s.name, s.set)
+		for _, of := range append(s.about(), s.subject) {
+			if !slices.ContainsFunc(s.objects["east"], func(o *unstructured.Unstructured) bool { return o.GetName() == of.set && o.GetNamespace() == "shop" }) {
+				t.Errorf("%s: the set shop/%s is not there", s.name, of.set)
+			}
 		}
 	}
 	for _, line := range []string{"chek ns WARN x", "check north WARN x", "check ns LOUD x", "check ns WARN", "check ns WARN (", "during x", "move north", "ready ns many"} {
