@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	serverversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,6 +47,8 @@ type served struct {
 	before func(*http.Request)
 	// away, if not nil, reports that a request is answered as by a server that is not available.
 	away func(*http.Request) bool
+	// barred, if not nil, reports that the user has no right to a request.
+	barred func(*http.Request) bool
 }
 
 // serve returns a cluster that has these objects, and a kubeconfig with one context per name for it.
@@ -124,6 +127,8 @@ func (s *served) answer(r *http.Request) (any, error) {
 		group, parts = parts[1], parts[3:]
 	case parts[0] == "api":
 		parts = parts[2:]
+	case parts[0] == "version":
+		return serverversion.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}, nil
 	default:
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)
 	}
@@ -132,6 +137,9 @@ func (s *served) answer(r *http.Request) (any, error) {
 		namespace, parts = parts[1], parts[2:]
 	}
 	gvk, known := s.kinds[parts[0]]
+	if s.barred != nil && s.barred(r) {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: parts[0]}, strings.Join(parts[1:], ""), errors.New("no right"))
+	}
 	if !known || gvk.Group != group || r.URL.Query().Has("watch") {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: parts[0]}, "")
 	}
