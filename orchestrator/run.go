@@ -305,6 +305,9 @@ func (r *run) ends(ctx context.Context) (map[plans.Side]*fleet.End, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, cluster %s: %w", side, c.Name, err)
 		}
+		if ref.KnownBy != "" {
+			return nil, fmt.Errorf("the plan knows the cluster of the %s by namespace %s, and an orchestrator recognizes clusters by kube-system alone: carry it out with commands", side, ref.KnownBy)
+		}
 		if uid != ref.Cluster {
 			return nil, fmt.Errorf("cluster %s has the UID %s (of namespace kube-system), expected that of the %s of the plan (%s): correct its Secret", c.Name, uid, side, ref.Cluster)
 		}

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -47,9 +48,11 @@ func (s Side) Other() Side {
 
 // Ref names the set of one side.
 type Ref struct {
-	// Cluster is the UID of the cluster's kube-system namespace, the only name of a cluster that no
+	// Cluster is the UID of the cluster's kube-system namespace (or of the namespace in knownBy), the only name of a cluster that no
 	// kubeconfig can change.
 	Cluster types.UID `json:"cluster"`
+	// KnownBy is the namespace whose UID Cluster is, if the user who made the plan may not read kube-system.
+	KnownBy string `json:"knownBy,omitempty"`
 	// Context is the kubeconfig context used when the plan was made. It is only shown: the field cluster identifies the
 	// cluster.
 	Context string `json:"context,omitempty"`
@@ -60,6 +63,9 @@ type Ref struct {
 	// Kind is StatefulSetSlice for a StatefulSetSlice, and empty for a StatefulSet.
 	Kind string `json:"kind,omitempty"`
 }
+
+// Identity returns the namespace whose UID tells the cluster from others.
+func (r Ref) Identity() string { return cmp.Or(r.KnownBy, metav1.NamespaceSystem) }
 
 // String returns "namespace/name in context", the form used in messages.
 func (r Ref) String() string {

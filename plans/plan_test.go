@@ -1,10 +1,14 @@
 package plans_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/planstest"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
@@ -75,6 +79,32 @@ func TestAnObjectHasTheNameOfTheSetOfItsSide(t *testing.T) {
 		}
 		if claim := "data-" + name + "-4"; !p.HasClaim(side, claim) || p.HasClaim(side.Other(), claim) || p.HasClaim(side, name+"-4") {
 			t.Errorf("the claims of the %s are not those of its set alone", side)
+		}
+	}
+}
+
+// A UID of kube-system and one of another namespace always differ: a plan that compared them would take one cluster for two.
+func TestSidesAreKnownInOneWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		there, s, d, refused string
+	}{
+		"by kube-system":                     {there: "uid-b"},
+		"by a namespace each":                {there: "uid-b", s: "shop", d: "mall"},
+		"one cluster by one namespace":       {there: "uid-a", s: "mall", d: "mall"},
+		"one cluster by two":                 {there: "uid-a", s: "shop", d: "mall", refused: "do not tell whether they are one cluster"},
+		"by kube-system and a namespace":     {there: "uid-b", d: "mall", refused: "do not tell whether they are one cluster"},
+		"by a namespace and kube-system":     {there: "uid-b", s: "shop", refused: "do not tell whether they are one cluster"},
+		"by what is no namespace":            {there: "uid-b", s: "Shop!", d: "mall", refused: "knownBy"},
+		"by kube-system in two ways at once": {there: "uid-b", s: "kube-system", d: "kube-system", refused: "knownBy"},
+	} {
+		p := planstest.Three()
+		p.Source.Cluster, p.Destination.Cluster = "uid-a", types.UID(c.there)
+		p.Source.Namespace, p.Destination.Namespace = "shop", "mall"
+		p.Source.KnownBy, p.Destination.KnownBy = c.s, c.d
+		err := p.Validate()
+		said := fmt.Sprint(err) // the rest of the plan is for one cluster
+		if c.refused != "" && !strings.Contains(said, c.refused) || c.refused == "" && strings.Contains(said, "known") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -57,7 +57,9 @@ func refusePlaces(p *Plan) error {
 		r := p.On(side)
 		switch {
 		case !subdomain(string(r.Cluster)):
-			return fmt.Errorf("%s: cluster is %q, expected the UID of the namespace kube-system there", side, r.Cluster)
+			return fmt.Errorf("%s: cluster is %q, expected the UID of the namespace %s there", side, r.Cluster, r.Identity())
+		case r.KnownBy != "" && !label(r.KnownBy), r.KnownBy == "kube-system":
+			return fmt.Errorf("%s: knownBy is %q, expected a namespace, or nothing for kube-system", side, r.KnownBy)
 		case len(r.Context) > 512 || strings.ContainsFunc(r.Context, unicode.IsControl):
 			return fmt.Errorf("%s: context %.60q is no name that can be shown", side, r.Context)
 		case !label(r.Namespace):
@@ -70,6 +72,9 @@ func refusePlaces(p *Plan) error {
 	}
 	if p.Source.Name != p.Destination.Name {
 		return errors.New("spec.destination.name differs from spec.source.name: pods keep their names, so the sets must have one name")
+	}
+	if s, d := p.Source, p.Destination; (s.KnownBy == "") != (d.KnownBy == "") || s.Cluster == d.Cluster && s.KnownBy != d.KnownBy {
+		return fmt.Errorf("source and destination are known by the namespaces %s and %s: UIDs of unlike namespaces do not tell whether they are one cluster", s.Identity(), d.Identity())
 	}
 	if p.OneCluster() && p.Source.Namespace == p.Destination.Namespace {
 		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", p.Source)

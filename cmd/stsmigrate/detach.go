@@ -20,6 +20,9 @@ func (a *app) observed(ctx context.Context, t *reach.Target, far *routeFlags) er
 	if !far.detach {
 		return nil
 	}
+	if by := t.Plan.Destination.KnownBy; by != "" {
+		return fmt.Errorf("plan %s knows its clusters by namespaces (%s), since the user who made it may not read namespace kube-system, and an orchestrator recognizes clusters by kube-system alone; nothing was written: make the plan again as a user who may get namespace kube-system on both sides, or leave --detach", t.Plan.Name, by)
+	}
 	_, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText())
 	switch {
 	case apierrors.IsForbidden(err):

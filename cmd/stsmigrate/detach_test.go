@@ -170,6 +170,27 @@ func TestADetachedPlanNeedsTheKind(t *testing.T) {
 	}
 }
 
+// An orchestrator recognizes clusters by kube-system alone. A plan that knows them otherwise is not stored for it.
+func TestAPlanThatKnowsClustersByNamespacesIsNotHandedOver(t *testing.T) {
+	on, config := serve(t, []string{"home"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mall", UID: "uid-of-mall"}})
+	on.lives = orchestratorOf(plans.APIVersion)
+	if err := on.Create(t.Context(), on.lives.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	place := plans.Ref{Cluster: "uid-of-mall", KnownBy: "mall", Context: "home", Namespace: "mall", Name: "web"}
+	p := keepOf(t, on, "elsewhere", func(in *build.Inputs) {
+		in.Source, in.Destination = place, place
+		in.Source.Namespace = "shop"
+	}, func(*plans.Plan, *journal.Journal) {})
+	got := command(t, "apply", inFile(t, p), "--detach", "--yes", "--kubeconfig", config)
+	if got.code != exitError || !strings.Contains(got.errOut, "knows its clusters by namespaces (mall)") || !strings.Contains(got.errOut, "nothing was written") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
+		t.Error("it is stored all the same")
+	}
+}
+
 // orchestratorOf returns the Lease of an orchestrator that reads plans of this version.
 func orchestratorOf(reads string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{

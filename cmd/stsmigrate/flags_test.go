@@ -111,7 +111,7 @@ func TestACommandThatIsNotUnderstoodIsAnsweredWithWhatToType(t *testing.T) {
 		"get -o jsn":                     "error: -o jsn: expected wide, name, json, yaml, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=HEADER:.FIELD,... instead of text; did you mean json?",
 		"plan web --show-pod -o yaml":    "error: --show-pod belongs to the text of a plan, and -o yaml prints the plan itself, as apply reads it: leave one of them out",
 		"plan web --show-writes -o json": "error: --show-writes belongs to the text of a plan, and -o json prints the plan itself, as apply reads it: leave one of them out",
-		"rbac --user anna":               "error: name the file of the plan with --plan: `stsmigrate plan SET --out FILE` writes one",
+		"rbac --user anna":               "error: name the set, or the file of its plan with --plan (`stsmigrate plan SET --out FILE` writes one)",
 	} {
 		if code, out, errs := said(t, strings.Fields(args)...); code != 1 || out != "" || strings.TrimSpace(errs) != want {
 			t.Errorf("%s: exit code %d, expected %q, got %q %q", args, code, want, out, errs)

@@ -151,7 +151,7 @@ func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans
 	defer a.busy()()
 	p, on, err := f.Draft(ctx, set, patches, source, destination, a.now())
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, draft.ToLook(err, set)
 	}
 	report, err := preflight.Check(ctx, p, on, nil, check.Caller{Flags: reach.Ends{plans.Source: source, plans.Destination: destination}.Flags()})
 	return p, on, report, err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stsmigrate/stsmigrate/cmd/internal/draft"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/remarks"
@@ -33,15 +34,21 @@ func (f *sideFlags) add(cmd *cobra.Command) {
 
 func (a *app) rbacCommand() *cobra.Command {
 	var f sideFlags
+	var set draft.Flags
 	var account string
 	var users, groups []string
 	cmd := &cobra.Command{
-		Use: "rbac --plan FILE", Short: "Print the Roles that an orchestrator, or a user, needs for one plan, with the names of what it is about",
+		Use:   "rbac --plan FILE | rbac SET --user NAME | rbac -f FILE --user NAME",
+		Short: "Print the Roles that an orchestrator needs for one plan, or a user for a set or a plan",
 		Long: `Print the Roles that an orchestrator needs for one plan on both sides, with the names of what
 it is about. With --user or --group, print those of users who carry it out with commands. They hold for
 this move and can be taken away after it (revoke). Printed again while the plan is under way they name
 the same: volumes that have moved too. What a volume stands for in the storage is beside its name: the
 user who applies them lets the orchestrator mount it.
+
+For a set of which there is no plan yet, print the Roles to look, with which users make the plan and run
+its checks, and the Roles to move, with which they carry it out. A user who may not read the set prints
+the Roles to look. Name all users at once: applied again for others, the bindings replace those before.
 
 RBAC cannot limit "create" to names. Where the plan creates volumes (between clusters, or of a disk that
 all pods share), users may therefore create any volume, such as a hostPath, and with it read and write
@@ -52,9 +59,10 @@ One side needs no more than its own cluster, but for the destination, whose volu
 source. For one side alone:
 
   stsmigrate rbac --plan web.yaml --side source | kubectl --context east apply -f -
-  stsmigrate rbac --plan web.yaml --user anna --group storage-admins`,
-		Args: program.NoArgument,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  stsmigrate rbac --plan web.yaml --user anna --group storage-admins
+  stsmigrate rbac web -n shop --to-namespace shop-new --user anna | kubectl apply -f -`,
+		Args: program.OptionalArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			who, err := named(account)
 			for flag, names := range map[string][]string{"user": users, "group": groups} {
 				if cmd.Flags().Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) { // a variable of the shell that is not set
@@ -63,6 +71,18 @@ source. For one side alone:
 			}
 			if err != nil {
 				return err
+			}
+			if err := oneSide(f.side); err != nil {
+				return err
+			}
+			if f.plan == "" && (len(args) > 0 || set.File != "") {
+				return before{&set, f.side, users, groups, args}.print(cmd.Context(), a)
+			}
+			if len(args) > 0 {
+				return fmt.Errorf("%s is named beside a plan: give either the set or --plan", args[0])
+			}
+			if f.plan == "" {
+				return errors.New("name the set, or the file of its plan with --plan (`stsmigrate plan SET --out FILE` writes one)")
 			}
 			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
 				disks, err := r.Disks(ctx, side)
@@ -74,6 +94,7 @@ source. For one side alone:
 		},
 	}
 	f.add(cmd)
+	set.AddTo(cmd)
 	cmd.Flags().StringVar(&account, "account", "stsmigrate/orchestrator", "the ServiceAccount they are for, as NAMESPACE/NAME")
 	cmd.Flags().StringSliceVar(&users, "user", nil, "the users they are for, who carry the plan out with commands (repeatable, or a comma list)")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "the groups they are for (repeatable, or a comma list)")

@@ -123,7 +123,7 @@ func (s *served) toWhomAsks(r *http.Request) (any, error) {
 	last := path[len(path)-1]
 	switch {
 	case last == "version":
-		return apiversion.Info{GitVersion: "v1.36.0"}, nil
+		return apiversion.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}, nil
 	case strings.HasPrefix(last, "selfsubject"): // who asks has no rights
 		o, err := s.Scheme().New(s.kinds[last])
 		if err == nil {

@@ -1,13 +1,8 @@
 package clusters
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,13 +45,4 @@ func unverified(config *rest.Config) string {
 		return "its certificate is not verified (insecure-skip-tls-verify)"
 	}
 	return ""
-}
-
-// ClusterUID returns the identity of a cluster: the UID of its kube-system namespace.
-func ClusterUID(ctx context.Context, c client.Client) (types.UID, error) {
-	var ns corev1.Namespace
-	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
-		return "", fmt.Errorf("reading namespace kube-system, which identifies the cluster: %w", err)
-	}
-	return ns.UID, nil
 }

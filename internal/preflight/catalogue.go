@@ -79,7 +79,7 @@ func accessChecks() []row {
 		{
 			name: "permissions", worst: check.Fail, wave: standing, back: everyWave, run: access.Permissions,
 			about:  "you have the rights on both sides that move, abort and finalize need",
-			remedy: "ask for a Role with the verbs it names",
+			remedy: "ask for the Roles that `stsmigrate rbac SET --user NAME` prints, or for the rules it names",
 		},
 		{
 			name: "connection", worst: check.Warn, ignorable: true, run: access.Connection,

@@ -83,7 +83,7 @@ func results(ctx context.Context, i check.Inspection, checks []row) ([]Result, e
 			if err != nil {
 				return fmt.Errorf("check %s: %w", c.name, err)
 			}
-			out[k] = c.result(found, slices.Contains(i.Ignored, c.name) && c.may(i))
+			out[k] = c.result(i.Untried(found), slices.Contains(i.Ignored, c.name) && c.may(i))
 			return nil
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
@@ -21,15 +23,26 @@ func rights(p *plans.Plan, side plans.Side) []part.Right {
 		{Resource: "pods", Verbs: part.Watched()},
 		{Group: of.Group, Resource: of.Resource, Verbs: part.Changed(), Names: []string{p.On(side).Name}},
 		{Group: "apps", Resource: "controllerrevisions", Verbs: []string{"list", "patch"}}, // a set's annotations are copied onto them
-		{Resource: "namespaces", Verbs: []string{"get"}, ClusterWide: true, Names: namespacesOf(p, side)},
-		{Resource: "nodes", Verbs: part.Watched(), ClusterWide: true}, // nodes prove that a pod has ended, and show drains
-	}, copies.Part().Rights(p, side)...)
+		{Resource: "nodes", Verbs: part.Watched(), ClusterWide: true},                      // nodes prove that a pod has ended, and show drains
+	}, slices.Concat(namespaces(p, side), copies.Part().Rights(p, side))...)
 }
 
-// namespacesOf returns the namespaces that the checks read: kube-system identifies the cluster, and the
-// others must exist.
+// namespaces returns the rights to read namespaces: one identifies the cluster, and the others must exist. A Role in a
+// namespace gives the right to read it, so that only kube-system asks for more.
+func namespaces(p *plans.Plan, side plans.Side) []part.Right {
+	get := []string{"get"}
+	var out []part.Right
+	for _, name := range namespacesOf(p, side) {
+		out = append(out, part.Right{Resource: "namespaces", Verbs: get, Namespace: name, Names: []string{name}, ClusterWide: name == metav1.NamespaceSystem})
+	}
+	return out
+}
+
 func namespacesOf(p *plans.Plan, side plans.Side) []string {
-	out := []string{"kube-system", p.On(side).Namespace}
+	out := []string{p.On(side).Namespace}
+	if by := p.On(side).Identity(); by != out[0] {
+		out = append([]string{by}, out...)
+	}
 	for _, d := range p.Directories() {
 		if d.On == side && !slices.Contains(out, d.Namespace) {
 			out = append(out, d.Namespace)

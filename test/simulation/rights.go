@@ -96,6 +96,9 @@ func (c *conn) refused(verb string, k key) error {
 
 func (c *conn) allowed(verb, resource, namespace, name string) bool {
 	have := c.r.w.rights[c.name]
+	if resource == "namespaces" {
+		namespace = name // a Role in a namespace gives the right to read it
+	}
 	for _, rule := range slices.Concat(have[""], have[namespace]) {
 		named := len(rule.ResourceNames) > 0 && verb != "create"
 		if slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) && (!named || slices.Contains(rule.ResourceNames, name)) {

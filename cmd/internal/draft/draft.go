@@ -3,15 +3,18 @@ package draft
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
@@ -189,16 +192,24 @@ func (f *Flags) Patches(read Read) ([]plans.Patch, error) {
 	return all, nil
 }
 
+// ToLook adds to an error how a user gets the rights to look who has none.
+func ToLook(err error, set string) error {
+	if !apierrors.IsForbidden(err) && !errors.As(err, new(clusters.ErrIdentity)) {
+		return err
+	}
+	return fmt.Errorf("%w; to ask for the rights: `stsmigrate rbac %s --user NAME`, with the flags of this command, prints the Roles to look", err, set)
+}
+
 // Draft makes the plan, at the given time.
 func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, source, destination *reach.End, now time.Time) (*plans.Plan, clusters.Clusters, error) {
 	refs := map[plans.Side]plans.Ref{}
-	for i, e := range []*reach.End{source, destination} {
-		side := plans.Sides()[i]
-		uid, err := clusters.ClusterUID(ctx, e.Client)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s (%s): %w", side, e.Name(), err)
-		}
-		refs[side] = plans.Ref{Cluster: uid, Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
+	ends := reach.Ends{plans.Source: source, plans.Destination: destination}
+	for side, e := range ends {
+		refs[side] = plans.Ref{Context: e.Context, Namespace: e.Namespace, Name: set, Kind: f.kinds[side]}
+	}
+	side, err := clusters.Identify(ctx, map[plans.Side]client.Client{plans.Source: source.Client, plans.Destination: destination.Client}, refs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s (%s): %w", side, ends[side].Name(), err)
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
 	r := plans.Spec{

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -65,6 +66,17 @@ func (r *Flags) byMark(ctx context.Context, name string) (*plans.Plan, *End) {
 type mark struct {
 	id  string
 	set plans.Ref
+	at  *End // where it was seen
+}
+
+// known returns the mark with the identity of its cluster as the plan knows it.
+func (m mark) known(ctx context.Context, p *plans.Plan) mark {
+	for _, side := range plans.Sides() {
+		if r := p.On(side); r.KnownBy != "" && r.Namespace == m.set.Namespace {
+			m.set.Cluster, _ = clusters.UIDOf(ctx, m.at.Client, r) // what cannot be read is no cluster of the plan
+		}
+	}
+	return m
 }
 
 // of reports whether the plan is the one of the mark, and moves the very set that has it: the mark on another set must
@@ -99,7 +111,7 @@ func (e *End) Marks(ctx context.Context) []string {
 func (e *End) marks(ctx context.Context) iter.Seq2[string, mark] {
 	return func(yield func(string, mark) bool) {
 		cluster, err := clusters.ClusterUID(ctx, e.Client)
-		if err != nil {
+		if err != nil && !apierrors.IsForbidden(err) {
 			return
 		}
 		for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSetList"), v1alpha1.GroupVersion().WithKind("StatefulSetSliceList")} {
@@ -110,7 +122,7 @@ func (e *End) marks(ctx context.Context) iter.Seq2[string, mark] {
 			}
 			for _, o := range list.Items {
 				id, _, _ := strings.Cut(o.Annotations[plans.StampAnnotation], "/")
-				if at := strings.LastIndex(id, "-"); at > 0 && !yield(id[:at], mark{id, plans.Ref{Cluster: cluster, Namespace: o.Namespace, Name: o.Name}}) {
+				if at := strings.LastIndex(id, "-"); at > 0 && !yield(id[:at], mark{id, plans.Ref{Cluster: cluster, Namespace: o.Namespace, Name: o.Name}, e}) {
 					return
 				}
 			}
@@ -125,7 +137,7 @@ func (m mark) holds(ctx context.Context, e *End, name string) (*plans.Plan, *End
 		list.Items = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}} // without the right to list all
 	}
 	for _, cm := range list.Items {
-		if p, err := records.NewStore(e.Client, cm.Namespace, name).Plan(ctx); err == nil && m.of(p) {
+		if p, err := records.NewStore(e.Client, cm.Namespace, name).Plan(ctx); err == nil && m.known(ctx, p).of(p) {
 			home := *e
 			home.Namespace = cm.Namespace
 			return p, &home

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -20,16 +23,39 @@ func TestAMarkLeadsOnlyToThePlanOfItsSet(t *testing.T) {
 		m    mark
 		want bool
 	}{
-		"its source":        {mark{"web-1f2e", p.Source}, true},
-		"its destination":   {mark{"web-1f2e", p.Destination}, true},
-		"another plan":      {mark{"web-3d4c", p.Source}, false},
-		"another namespace": {mark{"web-1f2e", plans.Ref{Cluster: "a", Namespace: "other", Name: "web"}}, false},
-		"another set":       {mark{"web-1f2e", plans.Ref{Cluster: "a", Namespace: "shop", Name: "db"}}, false},
-		"another cluster":   {mark{"web-1f2e", plans.Ref{Cluster: "c", Namespace: "shop", Name: "web"}}, false},
+		"its source":        {mark{id: "web-1f2e", set: p.Source}, true},
+		"its destination":   {mark{id: "web-1f2e", set: p.Destination}, true},
+		"another plan":      {mark{id: "web-3d4c", set: p.Source}, false},
+		"another namespace": {mark{id: "web-1f2e", set: plans.Ref{Cluster: "a", Namespace: "other", Name: "web"}}, false},
+		"another set":       {mark{id: "web-1f2e", set: plans.Ref{Cluster: "a", Namespace: "shop", Name: "db"}}, false},
+		"another cluster":   {mark{id: "web-1f2e", set: plans.Ref{Cluster: "c", Namespace: "shop", Name: "web"}}, false},
 	} {
 		if got := c.m.of(p); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// A plan may know its clusters by namespaces. The mark leads to it where that namespace has the UID, and nowhere else.
+func TestAMarkIsKnownAsThePlanKnowsIt(t *testing.T) {
+	p := &plans.Plan{Source: plans.Ref{Cluster: "uid-of-mall", KnownBy: "mall", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "uid-of-mall", KnownBy: "mall", Namespace: "mall", Name: "web"}}
+	p.ID = "web-1f2e"
+	for uid, want := range map[string]bool{"uid-of-mall": true, "uid-of-another-mall": false, "": false} {
+		b := fake.NewClientBuilder().WithScheme(clusters.Scheme())
+		if uid != "" {
+			b = b.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mall", UID: types.UID(uid)}})
+		}
+		at := &End{Client: b.Build()}
+		for _, side := range plans.Sides() {
+			m := mark{id: p.ID, set: plans.Ref{Cluster: "uid-of-kube-system", Namespace: p.On(side).Namespace, Name: "web"}, at: at}
+			if got := m.known(t.Context(), p).of(p); got != want {
+				t.Errorf("%s, namespace with %q: %t", side, uid, got)
+			}
+		}
+	}
+	old := &plans.Plan{ID: p.ID, Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}}
+	if !(mark{id: p.ID, set: old.Source}).known(t.Context(), old).of(old) {
+		t.Error("a plan that knows its clusters by kube-system")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,12 +87,16 @@ func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
 	d := r.destination
 	from, to, namespace, file := *r.source.Context, *d.Context, *d.Namespace, *d.KubeConfig
 	t, err := r.atFlags(ctx, name)
-	if !errors.As(err, new(records.ErrNoPlan)) {
+	barred := apierrors.IsForbidden(err)
+	if !barred && !errors.As(err, new(records.ErrNoPlan)) {
 		return t, err
 	}
 	*r.source.Context, *d.Context, *d.Namespace, *d.KubeConfig = from, to, namespace, file
 	p, home := r.byMark(ctx, name)
-	if home == nil {
+	switch {
+	case home == nil && barred:
+		return nil, fmt.Errorf("%w; plans are kept in the namespace of their destination, or of their orchestrator: name it with -n and --context, or ask for the right to get ConfigMaps there", err)
+	case home == nil:
 		return nil, err
 	}
 	if file == "" { // the plan has the contexts of its sides
@@ -118,7 +123,7 @@ func (r *Flags) atFlags(ctx context.Context, name string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if uid, err := clusters.ClusterUID(ctx, home.Client); err != nil || uid != p.Destination.Cluster {
+	if uid, err := clusters.UIDOf(ctx, home.Client, p.Destination); err != nil || uid != p.Destination.Cluster {
 		*d.Context = "" // it named the home of a detached plan; the plan has the context of its destination
 	}
 	return r.forPlan(ctx, p, home)
@@ -232,7 +237,7 @@ func (r *Flags) connect(ctx context.Context, p *plans.Plan, side plans.Side, fla
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s: %w", side, p.Name, err)
 	}
-	uid, err := clusters.ClusterUID(ctx, e.Client)
+	uid, err := clusters.UIDOf(ctx, e.Client, p.On(side))
 	if err != nil {
 		return nil, fmt.Errorf("%s of plan %s (%s): %w", side, p.Name, e.Name(), err)
 	}

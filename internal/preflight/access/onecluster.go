@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -27,7 +26,7 @@ func OneCluster(ctx context.Context, i check.Inspection) ([]check.Finding, error
 	last := ""
 	for range 2 {
 		for _, side := range plans.Sides() {
-			now, err := revision(ctx, i, side)
+			now, err := clusters.Revision(ctx, i.On.Live(side), i.Plan.On(side).Namespace)
 			if apierrors.IsForbidden(err) {
 				return check.Unseen(err, names, "the pods of "+i.Plan.On(side).Namespace)
 			}
@@ -48,7 +47,7 @@ func OneCluster(ctx context.Context, i check.Inspection) ([]check.Finding, error
 			if order < 0 {
 				return []check.Finding{{
 					Object: names, Want: want,
-					Saw:    fmt.Sprintf("both have the UID %s (of namespace kube-system), but a list of pods through one of them has version %s, and an earlier one through the other has %s: they are two clusters, and one was made from a backup of the other one's etcd, or both from the same", i.Plan.Source.Cluster, now, last),
+					Saw:    fmt.Sprintf("both have the UID %s (of namespace %s), but a list of pods through one of them has version %s, and an earlier one through the other has %s: they are two clusters, and one was made from a backup of the other one's etcd, or both from the same", i.Plan.Source.Cluster, i.Plan.Source.Identity(), now, last),
 					Remedy: "name contexts of one cluster, or move to a cluster that was not made from such a backup: objects of these two cannot be told apart",
 				}}, nil
 			}
@@ -62,15 +61,4 @@ func OneCluster(ctx context.Context, i check.Inspection) ([]check.Finding, error
 func compared(a, b string) (order int, alike bool) {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return order, err == nil
-}
-
-// revision returns how far the store of a side's cluster has come. The list is read from the API server, never from what
-// was kept of the other side.
-func revision(ctx context.Context, i check.Inspection, side plans.Side) (string, error) {
-	var pods corev1.PodList
-	namespace := i.Plan.On(side).Namespace
-	if err := i.On.Live(side).List(ctx, &pods, client.InNamespace(namespace), client.Limit(1)); err != nil {
-		return "", fmt.Errorf("listing a pod of namespace %s: %w", namespace, err)
-	}
-	return pods.ResourceVersion, nil
 }

@@ -108,13 +108,13 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 			return nil, err
 		}
 		denied := make([][]string, len(rights))
-		g, ctx := errgroup.WithContext(ctx)
+		g, asking := errgroup.WithContext(ctx)
 		g.SetLimit(check.MaxConcurrentRequests)
 		for k, r := range rights {
 			g.Go(func() (err error) {
 				defer plans.RecoverPanic(&err)
 				for _, verb := range r.Verbs {
-					ok, err := Allowed(ctx, i, side, r, verb)
+					ok, err := Allowed(asking, i, side, r, verb)
 					if err != nil {
 						return err
 					}
@@ -128,38 +128,19 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		if err := g.Wait(); err != nil {
 			return nil, err
 		}
-		for k, r := range rights {
-			if len(denied[k]) > 0 {
-				out = append(out, check.Finding{
-					Object: fmt.Sprintf("%s on the %s (%s)", r.Where(i.Plan, side), side, i.Plan.On(side).Context),
-					Saw:    "you may not " + strings.Join(denied[k], ", "), Want: "to be allowed " + strings.Join(r.Verbs, ", "),
-					Remedy: "ask for a Role with these verbs", Passing: true,
-				})
+		stranded := false
+		if !i.Midway {
+			var err error
+			if stranded, err = Allowed(ctx, i, side, ForStranded(i.Plan, side), "delete"); err != nil {
+				return nil, err
 			}
 		}
-		if i.Midway {
-			continue
+		for k := range rights {
+			rights[k].Verbs = denied[k]
 		}
-		found, err := deletesPods(ctx, i, side)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
+		out = append(out, missing(i, side, rights, i.Midway || stranded)...)
 	}
 	return out, nil
-}
-
-// deletesPods warns where a plan could not delete the pods that the controller of a set does not come to.
-func deletesPods(ctx context.Context, i check.Inspection, side plans.Side) ([]check.Finding, error) {
-	r := ForStranded(i.Plan, side)
-	if ok, err := Allowed(ctx, i, side, r, "delete"); ok || err != nil {
-		return nil, err
-	}
-	return []check.Finding{{
-		Level: check.Warn, Object: fmt.Sprintf("%s on the %s (%s)", r.Where(i.Plan, side), side, i.Plan.On(side).Context),
-		Saw: "you may not delete those of the plan", Want: "to be allowed to",
-		Remedy: "ask for the Role that `rbac` prints: an abort from pods that do not work would wait for a user who deletes those that their set's controller does not come to",
-	}}, nil
 }
 
 // steps returns the rights without which a wave would stop with its ordinals down: those that its steps need.

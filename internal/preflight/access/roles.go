@@ -18,27 +18,40 @@ import (
 // names of the plan's volumes.
 func Roles(p *plans.Plan, side plans.Side, account types.NamespacedName, volumes []string) []client.Object {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	return roles(p, side, []rbacv1.Subject{subject}, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []part.Right{ForEvents(), ForStranded(p, side)}))
+	return rolesOf(grant{RolesName(p, side), []rbacv1.Subject{subject}}, p, side, volumes, slices.Concat(Rights(p, side), ForConsent(p, side), ForChecks(p, side), []part.Right{ForEvents(), ForStranded(p, side)}))
 }
 
 // UserRoles returns the Roles and bindings of the users and groups who carry one plan out with commands. Consent is for
 // orchestrators alone; plan, journal and Lease are kept on the destination.
 func UserRoles(p *plans.Plan, side plans.Side, users, groups, volumes []string) []client.Object {
-	var subjects []rbacv1.Subject
-	for _, name := range users {
-		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
-	}
-	for _, name := range groups {
-		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name})
-	}
+	return rolesOf(grant{RolesName(p, side), subjects(users, groups)}, p, side, volumes, userRights(p, side))
+}
+
+func userRights(p *plans.Plan, side plans.Side) []part.Right {
 	rights := append(slices.Concat(Rights(p, side), ForChecks(p, side)), ForEvents(), ForStranded(p, side))
 	if side == plans.Destination {
 		rights = append(rights, ForRecords()...)
 	}
-	return roles(p, side, subjects, volumes, rights)
+	return rights
 }
 
-func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []string, rights []part.Right) []client.Object {
+func subjects(users, groups []string) (out []rbacv1.Subject) {
+	for _, name := range users {
+		out = append(out, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
+	}
+	for _, name := range groups {
+		out = append(out, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name})
+	}
+	return out
+}
+
+// grant is what Roles and their bindings are called, and for whom they are.
+type grant struct {
+	name     string
+	subjects []rbacv1.Subject
+}
+
+func rolesOf(to grant, p *plans.Plan, side plans.Side, volumes []string, rights []part.Right) []client.Object {
 	rules := map[string][]rbacv1.PolicyRule{} // by namespace, "" for cluster-wide rights
 	var where []string
 	for _, r := range rights {
@@ -56,19 +69,18 @@ func roles(p *plans.Plan, side plans.Side, subjects []rbacv1.Subject, volumes []
 	}
 	var out []client.Object
 	for _, in := range where {
-		name := RolesName(p, side)
 		labels := map[string]string{plans.PlanLabel: p.Name, "app.kubernetes.io/managed-by": "stsmigrate"}
-		meta := metav1.ObjectMeta{Name: name, Namespace: in, Labels: labels}
+		meta := metav1.ObjectMeta{Name: to.name, Namespace: in, Labels: labels}
 		typed := func(kind string) metav1.TypeMeta {
 			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 		}
 		if in == "" {
 			out = append(out, &rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: meta, Rules: rules[in]},
-				&rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+				&rbacv1.ClusterRoleBinding{TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: meta, Subjects: to.subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: to.name}})
 			continue
 		}
 		out = append(out, &rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: rules[in]},
-			&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+			&rbacv1.RoleBinding{TypeMeta: typed("RoleBinding"), ObjectMeta: meta, Subjects: to.subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: to.name}})
 	}
 	return out
 }

@@ -136,7 +136,7 @@ func keeps(ctx context.Context, i check.Inspection, pv *corev1.PersistentVolume)
 		return nil, err
 	}
 	return []check.Finding{{
-		Saw: "it has the fields " + strings.Join(whole.Unknown(), ", ") + ", and the destination refuses such a volume (dry run)", Want: "a destination that keeps them",
+		Saw: "it has the fields " + strings.Join(whole.Unknown(), ", ") + ", and the destination refuses such a volume (dry run): " + err.Error(), Want: "a destination that keeps them",
 		Remedy: "upgrade the destination cluster", Passing: answers.MayPass(err),
 	}}, nil
 }

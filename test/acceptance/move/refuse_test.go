@@ -167,7 +167,7 @@ func obstacles() []refusal {
 		}, code: blocked, says: []string{"claims-unshared", "pod stray mounts it too"}},
 		{name: "no permissions at all", command: func(s *migration) []string {
 			return with(s.planArgs(), "--kubeconfig", s.stranger())
-		}, code: failed, says: []string{"forbidden"}},
+		}, code: failed, says: []string{"you may read neither namespace kube-system nor namespace", "`stsmigrate rbac web --user NAME`"}},
 		{name: "few permissions", prepare: func(s *migration) (mend func()) {
 			s.kubeconfig, mend = s.reader()
 			return mend

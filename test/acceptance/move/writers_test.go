@@ -242,7 +242,7 @@ func TestWhatMayNotBeLookedAtIsAWarning(t *testing.T) {
 		if s.mode == reimport {
 			args = with(args, "--to-kubeconfig", paths[1])
 		}
-		run(s.t, args...).expect(s.t, done, "PASS  permissions", "WARN  keda", "ScaledObjects of namespace "+s.source.namespace+" on the source: you may not list them",
+		run(s.t, args...).expect(s.t, done, "WARN  permissions", "you may not delete pods in namespace "+s.source.namespace, "WARN  keda", "ScaledObjects of namespace "+s.source.namespace+" on the source: you may not list them",
 			"WARN  nodes-fit", "you may not list the pods that run there", "0 failed")
 	})
 }
