@@ -54,20 +54,8 @@ func (p *Plan) Validate() error {
 
 func refusePlaces(p *Plan) error {
 	for _, side := range Sides() {
-		r := p.On(side)
-		switch {
-		case !subdomain(string(r.Cluster)):
-			return fmt.Errorf("%s: cluster is %q, expected the UID of the namespace %s there", side, r.Cluster, r.Identity())
-		case r.KnownBy != "" && !label(r.KnownBy), r.KnownBy == "kube-system":
-			return fmt.Errorf("%s: knownBy is %q, expected a namespace, or nothing for kube-system", side, r.KnownBy)
-		case len(r.Context) > 512 || strings.ContainsFunc(r.Context, unicode.IsControl):
-			return fmt.Errorf("%s: context %.60q is no name that can be shown", side, r.Context)
-		case !label(r.Namespace):
-			return fmt.Errorf("%s: namespace is %q, expected a DNS label", side, r.Namespace)
-		case !subdomain(r.Name):
-			return fmt.Errorf("%s: name is %q, expected that of a set", side, r.Name)
-		case r.Kind != "" && r.Kind != SliceKind:
-			return fmt.Errorf("%s: kind is %q, expected %s, or none for a %s", side, r.Kind, SliceKind, NativeKind)
+		if err := p.On(side).refuse(side); err != nil {
+			return err
 		}
 	}
 	if p.Source.Name != p.Destination.Name {
@@ -78,6 +66,25 @@ func refusePlaces(p *Plan) error {
 	}
 	if p.OneCluster() && p.Source.Namespace == p.Destination.Namespace {
 		return fmt.Errorf("source and destination are both %s: give --to-namespace or --to-context; two sets of one name cannot be in one namespace", p.Source)
+	}
+	return nil
+}
+
+// refuse says what is wrong with the reference to the set of a side.
+func (r Ref) refuse(side Side) error {
+	switch {
+	case !subdomain(string(r.Cluster)):
+		return fmt.Errorf("%s: cluster is %q, expected the UID of the namespace %s there", side, r.Cluster, r.Identity())
+	case r.KnownBy != "" && !label(r.KnownBy), r.KnownBy == "kube-system":
+		return fmt.Errorf("%s: knownBy is %q, expected a namespace, or nothing for kube-system", side, r.KnownBy)
+	case len(r.Context) > 512 || strings.ContainsFunc(r.Context, unicode.IsControl):
+		return fmt.Errorf("%s: context %.60q is no name that can be shown", side, r.Context)
+	case !label(r.Namespace):
+		return fmt.Errorf("%s: namespace is %q, expected a DNS label", side, r.Namespace)
+	case !subdomain(r.Name):
+		return fmt.Errorf("%s: name is %q, expected that of a set", side, r.Name)
+	case r.Kind != "" && r.Kind != SliceKind:
+		return fmt.Errorf("%s: kind is %q, expected %s, or none for a %s", side, r.Kind, SliceKind, NativeKind)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,15 +65,7 @@ source. For one side alone:
 		Args: program.OptionalArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			who, err := named(account)
-			for flag, names := range map[string][]string{"user": users, "group": groups} {
-				if cmd.Flags().Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) { // a variable of the shell that is not set
-					err = fmt.Errorf("--%s is empty: expected the name of a %s", flag, flag)
-				}
-			}
-			if err != nil {
-				return err
-			}
-			if err := oneSide(f.side); err != nil {
+			if err = cmp.Or(err, notEmpty(cmd, map[string][]string{"user": users, "group": groups}), oneSide(f.side)); err != nil {
 				return err
 			}
 			if f.plan == "" && (len(args) > 0 || set.File != "") {
@@ -84,13 +77,7 @@ source. For one side alone:
 			if f.plan == "" {
 				return errors.New("name the set, or the file of its plan with --plan (`stsmigrate plan SET --out FILE` writes one)")
 			}
-			return a.perSide(cmd.Context(), &f, func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
-				disks, err := r.Disks(ctx, side)
-				if err == nil && len(users)+len(groups) > 0 {
-					return access.UserRoles(r.Plan, side, users, groups, access.Names(disks)), remarks.Of(disks).ForUsers(), nil
-				}
-				return access.Roles(r.Plan, side, who, access.Names(disks)), remarks.Of(disks), err
-			})
+			return a.perSide(cmd.Context(), &f, rolesFor(who, users, groups))
 		},
 	}
 	f.add(cmd)
@@ -101,6 +88,27 @@ source. For one side alone:
 	cmd.MarkFlagsMutuallyExclusive("account", "user")
 	cmd.MarkFlagsMutuallyExclusive("account", "group")
 	return cmd
+}
+
+// rolesFor returns what lists the Roles of a plan on a side: for users, or for an orchestrator.
+func rolesFor(who types.NamespacedName, users, groups []string) func(context.Context, *reach.Sides, plans.Side) ([]client.Object, remarks.Remarks, error) {
+	return func(ctx context.Context, r *reach.Sides, side plans.Side) ([]client.Object, remarks.Remarks, error) {
+		disks, err := r.Disks(ctx, side)
+		if err == nil && len(users)+len(groups) > 0 {
+			return access.UserRoles(r.Plan, side, users, groups, access.Names(disks)), remarks.Of(disks).ForUsers(), nil
+		}
+		return access.Roles(r.Plan, side, who, access.Names(disks)), remarks.Of(disks), err
+	}
+}
+
+// notEmpty refuses a flag whose value is a variable of the shell that is not set.
+func notEmpty(cmd *cobra.Command, flags map[string][]string) error {
+	for flag, names := range flags {
+		if cmd.Flags().Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {
+			return fmt.Errorf("--%s is empty: expected the name of a %s", flag, flag)
+		}
+	}
+	return nil
 }
 
 // named returns the ServiceAccount that a user has typed.

@@ -31,26 +31,7 @@ func (b before) print(ctx context.Context, a *app) error {
 	if len(b.users)+len(b.groups) == 0 {
 		return errors.New("say for whom: --user NAME or --group NAME; an orchestrator gets the Roles of one plan (--plan FILE)")
 	}
-	f := b.set
-	set, err := f.Request(&a.reach, a.read, b.args)
-	if err != nil {
-		return err
-	}
-	source, destination, err := a.reach.Both()
-	if err != nil {
-		return err
-	}
-	patches, err := f.Patches(a.read)
-	if err != nil {
-		return err
-	}
-	p, on, unread := f.Draft(ctx, set, patches, source, destination, a.now())
-	var disks []access.Disk
-	if unread == nil {
-		disks, unread = access.Disks(ctx, p, on, nil)
-	} else {
-		p = unseen(set, source, destination)
-	}
+	p, disks, unread := b.drafted(ctx, a)
 	if unread != nil && !apierrors.IsForbidden(unread) && !errors.As(unread, new(clusters.ErrIdentity)) {
 		return unread
 	}
@@ -76,6 +57,30 @@ func (b before) print(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.ErrOut, "The Roles to move are left out, because they name what has to be read from the clusters, and you may not: %s. When the Roles to look are there, repeat this command.\n", oneLine(unread.Error()))
 	}
 	return nil
+}
+
+// drafted returns the plan that would be made, and its disks. With an error that is about a missing right it is the plan of
+// a set of which nothing is known.
+func (b before) drafted(ctx context.Context, a *app) (*plans.Plan, []access.Disk, error) {
+	f := b.set
+	set, err := f.Request(&a.reach, a.read, b.args)
+	if err != nil {
+		return nil, nil, err
+	}
+	source, destination, err := a.reach.Both()
+	if err != nil {
+		return nil, nil, err
+	}
+	patches, err := f.Patches(a.read)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, on, unread := f.Draft(ctx, set, patches, source, destination, a.now())
+	if unread != nil {
+		return unseen(set, source, destination), nil, unread
+	}
+	disks, unread := access.Disks(ctx, p, on, nil)
+	return p, disks, unread
 }
 
 // printedRoles are Roles for one purpose.

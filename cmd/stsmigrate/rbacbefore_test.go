@@ -83,11 +83,8 @@ func TestRolesBeforeThereIsAPlan(t *testing.T) {
 		if len(rules[purpose]) == 0 {
 			t.Errorf("%s: no rules", purpose)
 		}
-		wrote := false
+		wrote := slices.ContainsFunc(rules[purpose], lets)
 		for _, r := range rules[purpose] {
-			for _, verb := range r.Verbs {
-				wrote = wrote || verb != "get" && verb != "list" && verb != "watch"
-			}
 			if slices.Contains(r.Resources, "secrets") && !slices.Equal(r.ResourceNames, []string{"pw"}) && slices.Contains(r.Verbs, "get") {
 				t.Errorf("%s: Secrets %+v", purpose, r)
 			}
@@ -100,6 +97,17 @@ func TestRolesBeforeThereIsAPlan(t *testing.T) {
 	if got := command(t, append(args, "--group", "anna", "--side", "source")...); got.code != exitDone || len(printed(t, got.out)) != 2 || strings.Contains(got.out, "for the destination") {
 		t.Errorf("one side: %+v", got)
 	}
+}
+
+// lets reports whether a rule lets write something.
+func lets(r rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(r.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" })
+}
+
+func TestMistakesAboutRolesAreFoundFirst(t *testing.T) {
+	s, config := serve(t, []string{"east"}, stock()...)
+	s.serves("poddisruptionbudgets", "policy/v1 PodDisruptionBudget")
+	args := []string{"rbac", "web", "-n", "shop", "--to-namespace", "mall", "--kubeconfig", config}
 	for name, c := range map[string]struct {
 		args []string
 		want string

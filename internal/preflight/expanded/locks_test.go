@@ -38,7 +38,7 @@ func TestAnOrchestratorThatSeesNoLocksLeavesThemToTheApproval(t *testing.T) {
 	i := checktest.Estate{
 		One: true, Volumes: []string{disk, disk}, Spec: "serviceAccountName: web\n" + runs("env: [{name: ME, "+ownNamespace+"}]"), Here: allowed("leases", "create"), Forbids: "*v1.LeaseList",
 	}.Inspected(t)
-	i.Orchestrated = time.Now
+	i.Orchestrated = func() time.Time { return time.Unix(1, 0) }
 	found, err := Locks(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
