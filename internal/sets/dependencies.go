@@ -46,7 +46,7 @@ func (w Copies) copies(ctx context.Context, m plans.StepContext) (plans.Observat
 					return writes.Copy(ctx, w.On[plans.Source], from, w.On[plans.Destination], next)
 				}), nil
 		}
-		if !m.Stamp.Mine(have) && !copies.Same(w.Plan, from, have) {
+		if d.Twin == nil && !m.Stamp.Mine(have) && !copies.Same(w.Plan, from, have) {
 			return plans.Stop(reasons.DependencyDiffers, fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
 		}
 	}
@@ -94,7 +94,9 @@ func (w Copies) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observat
 				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
 			case by != "":
 				what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, by)
-			case !copies.Same(w.Plan, from, have):
+			case d.Twin != nil && copies.Touched(w.Plan, from, have) != "":
+				what = fmt.Sprintf("destination: keep %s, which %s has changed since the migration made it, and take our mark off", d, copies.Touched(w.Plan, from, have))
+			case d.Twin == nil && !copies.Same(w.Plan, from, have):
 				what = fmt.Sprintf("destination: keep %s, whose content is not that of the source (last written by %s), and take our mark off", d, author(have))
 			default:
 				return plans.Write(fmt.Sprintf("destination: delete %s, which the migration copied", d), plans.Undo{},

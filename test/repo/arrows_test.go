@@ -71,7 +71,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"engine/muster", "clusters plans"},
 		{"engine/wavelimit", "plans"},
 		{"engine/refusals", "plans clusters/answers"},
-		{"preflight", "preflight/expanded preflight/trials preflight/pods preflight/volumes preflight/owners preflight/access preflight/check records sets storage pdb dns dns/clients gates clusters plans plans/build plans/journal writes reasons clusters/answers"},
+		{"preflight", "preflight/expanded preflight/trials preflight/pods preflight/volumes preflight/owners preflight/access preflight/check records sets sets/copies storage pdb dns dns/clients gates clusters plans plans/build plans/journal writes reasons clusters/answers"},
 		{"preflight/expanded", "expansion preflight/pods preflight/owners preflight/check sets clusters plans plans/build"},
 		{"preflight/trials", "parts part preflight/pods preflight/check sets/copies storage pdb dns gates clusters plans writes clusters/answers"},
 		{"preflight/pods", "part preflight/scheduling preflight/volumes preflight/owners preflight/access preflight/check sets sets/copies storage dns clusters plans plans/build writes clusters/answers"},
