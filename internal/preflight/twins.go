@@ -22,6 +22,9 @@ import (
 // twins returns the Services of clients of the source that the destination lacks, and that would find the pods there: the
 // plan makes them. Without the right to list Services or pods there are none: the check says so.
 func twins(ctx context.Context, on clusters.Clusters, in build.Inputs) (out []plans.Dependency, err error) {
+	if !in.Names.Twins {
+		return nil, nil
+	}
 	at := map[plans.Side]clients.Side{}
 	for _, side := range plans.Sides() {
 		if at[side], err = clientsOn(on, in, side); err != nil {

@@ -25,7 +25,7 @@ func TestTwinsAreMadeWhereNoneIs(t *testing.T) {
 	member := func() client.Object { p := memberOf("web", "web-9", nil); p.Namespace = "mall"; return p }()
 	for name, c := range map[string]struct {
 		world
-		later func(t *testing.T, i check.Inspection) // between the plan and its first write
+		later func(t *testing.T, i *check.Inspection) // between the plan and its first write
 		makes string
 		want  []string
 	}{
@@ -44,14 +44,24 @@ func TestTwinsAreMadeWhereNoneIs(t *testing.T) {
 		"not asked for": {world{one: true, names: plans.Names{Mode: plans.Bridge, Service: "web"}, here: []client.Object{governing, clients("shop")}}, nil, "", []string{
 			"WARN Service shop/web-clients on the source: the destination has no such Service",
 		}},
-		"one that another has made since": {world{one: true, names: bridge, here: []client.Object{governing, clients("shop")}}, func(t *testing.T, i check.Inspection) {
+		"one that another has made since": {world{one: true, names: bridge, here: []client.Object{governing, clients("shop")}}, func(t *testing.T, i *check.Inspection) {
+			t.Helper()
 			if err := i.On[plans.Destination].Create(t.Context(), clients("mall")); err != nil {
 				t.Fatal(err)
 			}
 		}, "web-clients: spec.clusterIP 10.96.0.7", []string{
 			"WARN Service mall/web-clients on the destination: it is there since the plan was made, by another's hand: the plan leaves it as it is",
 		}},
-		"one whose original is gone since": {world{one: true, names: bridge, here: []client.Object{governing, clients("shop")}}, func(t *testing.T, i check.Inspection) {
+		"one that the plan has made": {world{one: true, names: bridge, here: []client.Object{governing, clients("shop")}}, func(t *testing.T, i *check.Inspection) {
+			t.Helper()
+			made := clients("mall")
+			made.SetAnnotations(map[string]string{plans.StampAnnotation: i.Plan.ID + "/1/1"})
+			if i.Taken = true; i.On[plans.Destination].Create(t.Context(), made) != nil {
+				t.Fatal("the twin cannot be made")
+			}
+		}, "web-clients: spec.clusterIP 10.96.0.7", nil},
+		"one whose original is gone since": {world{one: true, names: bridge, here: []client.Object{governing, clients("shop")}}, func(t *testing.T, i *check.Inspection) {
+			t.Helper()
 			if err := i.On[plans.Source].Delete(t.Context(), clients("shop")); err != nil {
 				t.Fatal(err)
 			}
@@ -62,12 +72,9 @@ func TestTwinsAreMadeWhereNoneIs(t *testing.T) {
 	} {
 		i := c.inspected(t)
 		i.Now.Dependencies = []plans.Dependency{{Kind: "Service", Name: "web"}}
-		var made []plans.Dependency
-		if c.names.Twins {
-			var err error
-			if made, err = twins(t.Context(), i.On, i.Now); err != nil {
-				t.Fatal(err)
-			}
+		made, err := twins(t.Context(), i.On, i.Now)
+		if err != nil {
+			t.Fatal(err)
 		}
 		var makes []string
 		for _, d := range made {
@@ -78,7 +85,7 @@ func TestTwinsAreMadeWhereNoneIs(t *testing.T) {
 		}
 		i.Plan.Dependencies = append(i.Now.Dependencies, made...)
 		if c.later != nil {
-			c.later(t, i)
+			c.later(t, &i)
 		}
 		found, err := Clients(t.Context(), i)
 		if err != nil {

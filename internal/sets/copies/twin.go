@@ -72,21 +72,23 @@ func LeftOut(p *plans.Plan, s *corev1.Service) (out []string) {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		say("the address", cmp.Or(in.IP, in.Hostname))
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
-		if key != corev1.LastAppliedConfigAnnotation && key != plans.StampAnnotation {
-			say("the annotation", key)
-		}
+	for _, key := range told(s) {
+		say("the annotation", key)
 	}
 	return out
+}
+
+// told returns the annotations of a Service which tell a controller something, sorted.
+func told(s *corev1.Service) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Annotations)), func(key string) bool {
+		return key == corev1.LastAppliedConfigAnnotation || key == plans.StampAnnotation
+	})
 }
 
 // Outward reports whether a Service is found from outside of its cluster, or tells a controller something, which its twin
 // does not.
 func Outward(s *corev1.Service) bool {
-	told := slices.DeleteFunc(slices.Collect(maps.Keys(s.Annotations)), func(key string) bool {
-		return key == corev1.LastAppliedConfigAnnotation || key == plans.StampAnnotation
-	})
-	return s.Spec.Type != corev1.ServiceTypeClusterIP && s.Spec.Type != "" || len(s.Spec.ExternalIPs) > 0 || len(told) > 0
+	return s.Spec.Type != corev1.ServiceTypeClusterIP && s.Spec.Type != "" || len(s.Spec.ExternalIPs) > 0 || len(told(s)) > 0
 }
 
 // Touched returns who has changed a copy since it was made, or "". A user may give a twin another type, or an annotation,
