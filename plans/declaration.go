@@ -183,7 +183,7 @@ func (p *Plan) Declared() Declaration {
 	most := intstr.FromInt32(p.MaxUnavailable)
 	d := Declaration{ApprovedHash: p.Hash, Spec: Spec{
 		Source: place(p.Source), Destination: Target{Place: place(p.Destination)},
-		MaxUnavailable: &most, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Ignore: p.Ignored, Gates: p.Gates,
+		MaxUnavailable: &most, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Twins: p.Names.Twins, Ignore: p.Ignored, Gates: p.Gates,
 	}}
 	for _, patch := range p.Patches {
 		d.Destination.Patches = append(d.Destination.Patches, Patch{Patch: patch.Patch})
@@ -227,6 +227,7 @@ func (p *Plan) Differs(d *Declaration) string {
 		{"storage", equality.Semantic.DeepEqual(d.Storage, is.Storage)},
 		{"empty", equality.Semantic.DeepEqual(empty, is.Empty)},
 		{"names", open(string(d.Names), string(is.Names))},
+		{"twins", d.Twins == is.Twins},
 		{"ignore", equality.Semantic.DeepEqual(d.Ignore, is.Ignore)},
 		{"gates", equality.Semantic.DeepEqual(GatesWithDefaults(d.Gates), is.Gates)},
 	} {

@@ -46,6 +46,9 @@ type Spec struct {
 	// Names is how pods are found while they are on two sides: bridge mirrors their addresses, mcs exports the Service by
 	// Multi-Cluster Services, and none leaves names unchanged. Defaults to bridge where the set has a headless Service.
 	Names NameMode `json:"names,omitempty"`
+	// Twins makes the Services by which clients find the pods on the destination too, where none has their name, for the
+	// cluster alone: without the addresses and ports that others have given them. Defaults to false.
+	Twins bool `json:"twins,omitempty"`
 	// Ignore names checks whose findings are accepted. The plan records them. Defaults to none.
 	Ignore []string `json:"ignore,omitempty"`
 	// Gates are questions to the application, asked for every ordinal before it leaves or after it has arrived.

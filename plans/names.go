@@ -33,6 +33,9 @@ type Names struct {
 	// Clients are the other Services that select pods of the set, by which its clients find them. Each lists the pods of
 	// the other side too, in both namespaces, where it exists.
 	Clients []string `json:"clients,omitempty"`
+	// Twins reports that the Services of clients that the destination lacks are made there. Which ones is in the
+	// dependencies.
+	Twins bool `json:"twins,omitempty"`
 }
 
 // Directory is a Service in one namespace of one cluster that lists the pods of both sides: the governing Service, in

@@ -88,6 +88,15 @@ type Dependency struct {
 	// Required, if not empty, is the reason why the object is neither copied nor compared and must
 	// already exist, such as "made by Certificate web of cert-manager".
 	Required string `json:"required,omitempty"`
+	// Twin, if set, says that the object is a Service by which clients find the pods, and which no pod needs. One that
+	// exists on the destination is left as it is.
+	Twin *Twin `json:"twin,omitempty"`
+}
+
+// Twin is how a Service of clients is made on the destination: for the cluster alone.
+type Twin struct {
+	// LeftOut lists what the twin does not have of its original, such as "spec.type LoadBalancer".
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // String returns "Kind/name".

@@ -247,6 +247,9 @@ func refuseDependencies(p *Plan) error {
 		if d.Name == "" || len(d.Name) > validation.DNS1123SubdomainMaxLength || len(content.IsPathSegmentName(d.Name)) > 0 {
 			return fmt.Errorf("dependency %s %.60q: no object can have that name", d.Kind, d.Name)
 		}
+		if d.Twin != nil && (d.Kind != "Service" || d.Required != "" || d.Name == p.Names.Service || !p.Names.Twins) {
+			return fmt.Errorf("dependency %s: only a Service of clients, which names.twins asks for, is made as a twin", d)
+		}
 	}
 	return nil
 }

@@ -167,6 +167,7 @@ export default defineConfig({
           { text: "With outages", link: "/results/outages" },
           { text: "Applications, measured", link: "/results/applications" },
           { text: "Storm", link: "/results/storm" },
+          { text: "Clients", link: "/results/clients" },
         ],
       },
       {

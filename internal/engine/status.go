@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/dns/clients"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
@@ -60,7 +61,7 @@ type View struct {
 	// Added, after the move, states which ordinals others have added on the destination, and what that means.
 	Added string `json:"added,omitempty"`
 	// Differs are the objects that pods name and that were changed on one side since the plan began, and those that could
-	// not be compared.
+	// not be compared; and the Services of clients that are not served as the plan says.
 	Differs []string `json:"differs,omitempty"`
 	// Names, while no process keeps the names of the pods, states the command that does.
 	Names string `json:"names,omitempty"`
@@ -174,12 +175,13 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	return v, nil
 }
 
-// differing says what pods name and what is not the same on both sides any more, while the plan is under way.
+// differing says what pods name and what is not the same on both sides any more, and which Services of clients are not served
+// as the plan says, while the plan is under way.
 func differing(ctx context.Context, w clusters.Pair, lost map[plans.Side]error, j *journal.Journal) []string {
 	if len(lost) > 0 || j.Epoch == 0 || j.Ended() {
 		return nil
 	}
-	return copies.Told(ctx, w)
+	return append(copies.Told(ctx, w), clients.Strays(ctx, w)...)
 }
 
 // afterMove reports whether every ordinal has moved, and the plan is not finalized yet.

@@ -33,6 +33,11 @@ func Clients(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	}
 	out = append(out, c.taken()...)
 	out = append(out, c.aliases()...)
+	twins, err := c.twins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, twins...)
 	for _, s := range c.here {
 		out = append(out, c.twinless(s)...)
 	}
@@ -231,7 +236,7 @@ func (c clientele) twinless(s clients.Service) []check.Finding {
 		return nil
 	case k < 0:
 		f.Saw = "the destination has no such Service: its clients have no name there"
-		f.Remedy = fmt.Sprintf("make it in namespace %s, and switch clients and what points at it before finalize; until then both sides are served here", to)
+		f.Remedy = fmt.Sprintf("let the plan make it (--twins), or make it in namespace %s, and switch clients and what points at it before finalize; until then both sides are served here", to)
 	case !slices.ContainsFunc(c.there, func(o clients.Service) bool { return o.Name == s.Name }):
 		f.Saw = "that of the destination does not select the pods of the set"
 		f.Remedy = fmt.Sprintf("give Service %s/%s the selector of this one, if it is meant for the same clients", to, s.Name)

@@ -29,5 +29,11 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 	if in.Names.Clients, err = bridged(ctx, on, in); err != nil {
 		return nil, err
 	}
+	in.Names.Twins = r.Twins
+	made, err := twins(ctx, on, in)
+	if err != nil {
+		return nil, err
+	}
+	in.Dependencies = build.SortDependencies(append(in.Dependencies, made...))
 	return build.Plan(in)
 }

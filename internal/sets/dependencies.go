@@ -46,7 +46,7 @@ func (w Copies) copies(ctx context.Context, m plans.StepContext) (plans.Observat
 					return writes.Copy(ctx, w.On[plans.Source], from, w.On[plans.Destination], next)
 				}), nil
 		}
-		if !m.Stamp.Mine(have) && !copies.Same(w.Plan, from, have) {
+		if d.Twin == nil && !m.Stamp.Mine(have) && !copies.Same(w.Plan, from, have) {
 			return plans.Stop(reasons.DependencyDiffers, fmt.Sprintf("%s in namespace %s differs from that of the source; make them equal", d, w.Plan.Destination.Namespace)), nil
 		}
 	}
@@ -89,14 +89,8 @@ func (w Copies) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observat
 			if err != nil {
 				return plans.Observation{}, err
 			}
-			switch from, by := original.Object(), used[bare(d)]; {
-			case from == nil: // another writer has deleted the original
-				what = fmt.Sprintf("destination: keep %s, which does not exist on the source any more, and take our mark off", d)
-			case by != "":
-				what = fmt.Sprintf("destination: keep %s, which %s uses too, and take our mark off", d, by)
-			case !copies.Same(w.Plan, from, have):
-				what = fmt.Sprintf("destination: keep %s, whose content is not that of the source (last written by %s), and take our mark off", d, author(have))
-			default:
+			why := w.keeps(d, original.Object(), have, used[bare(d)])
+			if what = fmt.Sprintf("destination: keep %s, %s, and take our mark off", d, why); why == "" {
 				return plans.Write(fmt.Sprintf("destination: delete %s, which the migration copied", d), plans.Undo{},
 					func(ctx context.Context) error {
 						return writes.DeleteCopy(ctx, w.On[plans.Destination], have, original)
@@ -109,6 +103,21 @@ func (w Copies) Uncopy(ctx context.Context, m plans.StepContext) (plans.Observat
 			func(ctx context.Context) error { return writes.Change(ctx, w.On[plans.Destination], have, next) }), nil
 	}
 	return plans.Done(), nil
+}
+
+// keeps returns why a copy stays after an abort, or "". by is another workload that uses it.
+func (w Copies) keeps(d plans.Dependency, from, have client.Object, by string) string {
+	switch {
+	case from == nil: // another writer has deleted the original
+		return "which does not exist on the source any more"
+	case by != "":
+		return fmt.Sprintf("which %s uses too", by)
+	case d.Twin == nil && !copies.Same(w.Plan, from, have):
+		return fmt.Sprintf("whose content is not that of the source (last written by %s)", author(have))
+	case d.Twin != nil && copies.Touched(w.Plan, from, have) != "":
+		return fmt.Sprintf("which %s has changed since the migration made it", copies.Touched(w.Plan, from, have))
+	}
+	return ""
 }
 
 // author returns who has last written the content of a copy.

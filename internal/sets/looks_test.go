@@ -106,7 +106,7 @@ func left(s *scene) {
 
 // steps returns the steps over a client with the objects of the scene.
 func (s *scene) steps() Steps {
-	c := fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(s.node).WithObjects(s.others...)
+	c := fake.NewClientBuilder().WithReturnManagedFields().WithScheme(clusters.Scheme()).WithObjects(s.node).WithObjects(s.others...)
 	if s.claim != nil {
 		c.WithObjects(s.claim, s.volume)
 	}

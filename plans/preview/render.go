@@ -129,7 +129,14 @@ func renderDependencies(b *strings.Builder, p *plans.Plan) {
 			fmt.Fprintf(b, "  required     %s, which must already exist on the destination (%s)\n", d, d.Required)
 			continue
 		}
-		fmt.Fprintf(b, "  copied       %s, if it is absent on the destination\n", d)
+		if d.Twin == nil {
+			fmt.Fprintf(b, "  copied       %s, if it is absent on the destination\n", d)
+			continue
+		}
+		fmt.Fprintf(b, "  twin         %s, if it is absent on the destination, for the cluster alone (ClusterIP)\n", d)
+		for _, field := range d.Twin.LeftOut {
+			fmt.Fprintf(b, "               without %s\n", field)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ type Flags struct {
 	// Detailed asks for another exit code when there is something to do.
 	Detailed       bool
 	name           string
-	names          string
+	names          naming
 	patches        []string
 	inFile         []plans.Patch // of the Migration
 	unavailable    string        // d, as the user has written it
@@ -51,6 +51,12 @@ type Flags struct {
 	kinds          map[plans.Side]string // of the sets, as in a Ref
 }
 
+// naming is how pods are found meanwhile, by name and by the Services of clients.
+type naming struct {
+	mode  string
+	twins bool
+}
+
 // Shown is what a user asks to see of a plan: the list of writes, and how the pods differ between the two sides.
 type Shown struct{ Writes, Pod bool }
 
@@ -61,7 +67,8 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.unavailable, "max-unavailable", "", "d: how many ordinals may be unavailable at once over both sides, as a number or a percentage (default: what the source's PodDisruptionBudget allows, or 1)")
 	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name, shortened if it has more than 40 characters)")
-	cmd.Flags().StringVar(&f.names, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().StringVar(&f.names.mode, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().BoolVar(&f.names.twins, "twins", false, "make the Services by which clients find the pods on the destination too, where none has their name, for the cluster alone; the plan says what is left out")
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
 	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
 	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
@@ -131,7 +138,8 @@ func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, e
 	}
 	r.FillFrom(m.Spec.Source, m.Spec.Destination.Place)
 	fill(&f.name, m.Metadata.Name)
-	fill(&f.names, string(m.Spec.Names))
+	fill(&f.names.mode, string(m.Spec.Names))
+	f.names.twins = f.names.twins || m.Spec.Twins
 	f.inFile = m.Spec.Destination.Patches
 	if f.unavailable == "" {
 		f.maxUnavailable = m.Spec.MaxUnavailable
@@ -213,7 +221,7 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
 	r := plans.Spec{
-		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names),
+		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names.mode), Twins: f.names.twins,
 		Ignore: f.Ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
 	}
 	for from, to := range f.classes {

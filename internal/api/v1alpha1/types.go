@@ -52,6 +52,7 @@ type StatefulSetMigration struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.approvedHash) || (has(self.maxUnavailable) ? has(oldSelf.maxUnavailable) && self.maxUnavailable == oldSelf.maxUnavailable : !has(oldSelf.maxUnavailable))",fieldPath=".maxUnavailable",message="this field cannot change after the approval; abort the plan and create a new object"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.approvedHash) || (has(self.window) ? has(oldSelf.window) && self.window == oldSelf.window : !has(oldSelf.window))",fieldPath=".window",message="this field cannot change after the approval; abort the plan and create a new object"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.approvedHash) || (has(self.names) ? has(oldSelf.names) && self.names == oldSelf.names : !has(oldSelf.names))",fieldPath=".names",message="this field cannot change after the approval; abort the plan and create a new object"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.approvedHash) || (has(self.twins) ? has(oldSelf.twins) && self.twins == oldSelf.twins : !has(oldSelf.twins))",fieldPath=".twins",message="this field cannot change after the approval; abort the plan and create a new object"
 // +kubebuilder:validation:XValidation:rule="self.source.name == self.destination.?name.orValue(self.source.name)",message="pods keep their names, so the sets must have one name"
 type StatefulSetMigrationSpec struct {
 	// The set that moves, and its cluster.
@@ -79,6 +80,10 @@ type StatefulSetMigrationSpec struct {
 	// +kubebuilder:validation:Enum=bridge;mcs;none
 	// +optional
 	Names plans.NameMode `json:"names,omitempty"`
+	// Makes the Services by which clients find the pods on the destination too, where none has their name, for the
+	// cluster alone: without the addresses and ports that others have given them. By default none is made.
+	// +optional
+	Twins bool `json:"twins,omitempty"`
 	// Claim templates whose ordinals start without data on the destination, and whose data the
 	// application replicates again. By default all volumes move.
 	// +kubebuilder:validation:MaxItems=32

@@ -68,11 +68,16 @@ type Side struct {
 // Services returns the Services that select pods of a set, or may, sorted by name. A set that does not exist yet is looked
 // for by what it will be. The governing Service is one of them unless it is headless: else it is there for names.
 func (s Side) Services(ctx context.Context) ([]Service, error) {
+	out, _, err := s.look(ctx)
+	return out, err
+}
+
+// look returns all Services of the namespace besides.
+func (s Side) look(ctx context.Context) (out []Service, all []corev1.Service, err error) {
 	all, pods, err := s.list(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []Service
 	for k := range all {
 		found := Service{Service: all[k]}
 		if found.Name == s.Set.Spec.ServiceName && found.Spec.ClusterIP == corev1.ClusterIPNone {
@@ -93,7 +98,7 @@ func (s Side) Services(ctx context.Context) ([]Service, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b Service) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, all, nil
 }
 
 func (s Side) list(ctx context.Context) ([]corev1.Service, []corev1.Pod, error) {
@@ -102,7 +107,7 @@ func (s Side) list(ctx context.Context) ([]corev1.Service, []corev1.Pod, error) 
 		return nil, nil, fmt.Errorf("listing the Services of namespace %s: %w", s.Namespace, err)
 	}
 	if !slices.ContainsFunc(services.Items, func(o corev1.Service) bool { return len(o.Spec.Selector) > 0 }) {
-		return nil, nil, nil
+		return services.Items, nil, nil
 	}
 	var pods corev1.PodList
 	if err := s.On.List(ctx, &pods, client.InNamespace(s.Namespace)); err != nil {

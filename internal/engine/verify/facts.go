@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/dns/clients"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -24,8 +25,10 @@ type facts struct {
 	traces  []storage.Trace
 	// copied is how what pods name compares on both sides.
 	copied copies.Compared
-	unlike string // how the pod templates of both sets differ, or ""
-	seen   []mark // of every object that may carry one
+	// clients is which Services of clients are not served as the plan says.
+	clients []string
+	unlike  string // how the pod templates of both sets differ, or ""
+	seen    []mark // of every object that may carry one
 }
 
 // mark is an object, and the plan whose annotations it carries; "" if it carries none.
@@ -53,6 +56,7 @@ func read(ctx context.Context, w clusters.Pair) (*facts, error) {
 	if f.copied, err = copies.Compare(ctx, w); err != nil {
 		return nil, err
 	}
+	f.clients = clients.Strays(ctx, w)
 	if f.traces, err = storage.Traces(ctx, w.Plan, w.On, f.note("")); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type Report struct {
 	Compared int `json:"compared"`
 	// NotCompared says which objects that pods name could not be compared, and why; "" for none.
 	NotCompared string `json:"notCompared,omitempty"`
+	// Clients says which Services of clients are not served as the plan says: others have made or deleted them since.
+	Clients []string `json:"clients,omitempty"`
 	// Differences are the facts that are not as the plan and its journal say.
 	Differences []Difference `json:"differences"`
 }
@@ -124,6 +126,7 @@ func compare(p *plans.Plan, j *journal.Journal, f *facts) *Report {
 		c.budgets()
 		c.rollouts()
 		c.copied()
+		c.report.Clients = f.clients
 	}
 	return c.report
 }
@@ -151,10 +154,14 @@ func (r *Report) Table() string {
 	return b.String() + r.notCompared()
 }
 
-// notCompared says what could not be compared.
+// notCompared says what could not be compared, and what is said of clients beside the facts.
 func (r *Report) notCompared() string {
-	if r.NotCompared == "" {
-		return ""
+	var out string
+	for _, line := range r.Clients {
+		out += line + "\n"
 	}
-	return plans.Line(r.NotCompared) + "\n"
+	if r.NotCompared != "" {
+		out += plans.Line(r.NotCompared) + "\n"
+	}
+	return out
 }

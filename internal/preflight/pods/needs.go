@@ -29,6 +29,9 @@ func Dependencies(ctx context.Context, i check.Inspection) ([]check.Finding, err
 	}
 	var out []check.Finding
 	for _, d := range i.Plan.Dependencies {
+		if d.Twin != nil {
+			continue // no pod needs it: the check clients looks at it
+		}
 		from, to, err := i.OnBoth(ctx, d)
 		if err != nil {
 			return nil, err
@@ -60,7 +63,7 @@ func stillThere(ctx context.Context, i check.Inspection) (out []check.Finding, e
 		if err != nil {
 			return nil, err
 		}
-		if there != nil || d.Optional {
+		if there != nil || d.Optional || d.Twin != nil {
 			continue
 		}
 		here, err := i.Dependency(ctx, i.From, d)

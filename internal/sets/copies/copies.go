@@ -33,6 +33,9 @@ func Replica(p *plans.Plan, o client.Object) client.Object {
 		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: o.ImagePullSecrets, AutomountServiceAccountToken: o.AutomountServiceAccountToken}
 	case *corev1.Service:
 		next := &corev1.Service{ObjectMeta: meta, Spec: service(p, o.Spec)}
+		if isTwin(p, o.Name) {
+			next.Annotations, next.Spec = map[string]string{}, twin(p, o.Spec)
+		}
 		if policy := o.Spec.IPFamilyPolicy; !p.OneCluster() && policy != nil && *policy != corev1.IPFamilyPolicySingleStack {
 			both := corev1.IPFamilyPolicyPreferDualStack // a cluster with one family would refuse RequireDualStack
 			next.Spec.IPFamilyPolicy = &both

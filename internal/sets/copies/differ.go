@@ -57,10 +57,10 @@ type Compared struct {
 }
 
 // Compare reads both sides of what pods name. An object that a side lacks is left to the check dependencies. What is
-// made by its own maker on each side (Required) may differ.
+// made by its own maker on each side (Required) may differ, and so may a twin.
 func Compare(ctx context.Context, w clusters.Pair) (out Compared, err error) {
 	for _, d := range w.Plan.Dependencies {
-		if d.Required != "" {
+		if d.Required != "" || d.Twin != nil {
 			continue
 		}
 		on := map[plans.Side]client.Object{}

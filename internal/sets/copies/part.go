@@ -43,9 +43,17 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) (out []part.Write) {
 		return nil
 	}
 	for _, d := range p.Dependencies {
-		if d.Required == "" {
-			out = append(out, part.On(p, plans.Destination).Write(verb, d.Kind, d.Name, what))
+		if d.Required != "" {
+			continue
 		}
+		of := what
+		switch {
+		case d.Twin != nil && verb == part.Create:
+			of = "the twin of a Service of clients, for the cluster alone, if there is none"
+		case d.Twin != nil && verb == part.Delete:
+			of = "the twin of a Service of clients, if the plan made it, and no other writer has changed it since"
+		}
+		out = append(out, part.On(p, plans.Destination).Write(verb, d.Kind, d.Name, of))
 	}
 	return out
 }
