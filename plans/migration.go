@@ -49,6 +49,8 @@ type Spec struct {
 	// Twins makes the Services by which clients find the pods on the destination too, where none has their name, for the
 	// cluster alone: without the addresses and ports that others have given them. Defaults to false.
 	Twins bool `json:"twins,omitempty"`
+	// Placeholder is how the places of the ordinals are taken before they leave. Defaults to off: none is.
+	Placeholder Placeholder `json:"placeholder,omitzero"`
 	// Ignore names checks whose findings are accepted. The plan records them. Defaults to none.
 	Ignore []string `json:"ignore,omitempty"`
 	// Gates are questions to the application, asked for every ordinal before it leaves or after it has arrived.
@@ -111,6 +113,9 @@ func (r Spec) refuse() error {
 		if (p.Path == "") == (p.Patch == "") {
 			return fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
 		}
+	}
+	if why := r.Placeholder.Misfit(); why != "" {
+		return errors.New("spec.placeholder: " + why)
 	}
 	return refuseGates(r.Gates)
 }

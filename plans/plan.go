@@ -186,6 +186,8 @@ type Plan struct {
 	Names Names `json:"names,omitzero"`
 	// Gates are the questions to the application, with all defaults set.
 	Gates []Gate `json:"gates,omitempty"`
+	// Placeholder is how the places of the ordinals are taken before they leave.
+	Placeholder Placeholder `json:"placeholder,omitzero"`
 	// Budget names the PodDisruptionBudgets of both sides.
 	Budget Budget `json:"budget"`
 	// Seen identifies the objects for which the plan was made. The plan is refused when they have changed since.
@@ -245,6 +247,9 @@ func (p *Plan) Pods(wave Slice) string {
 func (p *Plan) Pod(side Side, ordinal int32) string {
 	return fmt.Sprintf("%s-%d", p.On(side).Name, ordinal)
 }
+
+// Place returns the name of the placeholder of an ordinal on a side. It does not end with an ordinal: no set adopts it.
+func (p *Plan) Place(side Side, ordinal int32) string { return p.Pod(side, ordinal) + "-place" }
 
 // ClaimName returns the name of the claim for a template and an ordinal on a side (rule ID-8).
 func (p *Plan) ClaimName(side Side, template string, ordinal int32) string {

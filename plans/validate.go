@@ -42,6 +42,9 @@ func (p *Plan) Validate() error {
 			return err
 		}
 	}
+	if why := p.Placeholder.Misfit(); why != "" {
+		return errors.New("placeholder: " + why)
+	}
 	if err := p.Storage.refuse(p.OneCluster()); err != nil {
 		return err
 	}

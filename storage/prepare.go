@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -97,4 +98,27 @@ func Admitted(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Clien
 		}
 	}
 	return nil
+}
+
+// Reach returns from which nodes of the side that receives a wave the volumes of an ordinal can be reached, which are made
+// there while it is still up: one selector for each volume that says so.
+func Reach(ctx context.Context, p *plans.Plan, on map[plans.Side]client.Client, m plans.StepContext, ordinal int32) (out []corev1.NodeSelector, err error) {
+	v := keeper{objects{clusters.Pair{Plan: p, On: on}.MayBeMissing()}}
+	for _, c := range p.Moved() {
+		claim, err := v.Claim(ctx, m.From, p.ClaimName(m.From, c.Template, ordinal))
+		if err != nil {
+			return nil, err
+		}
+		if claim == nil {
+			continue // the looks report it
+		}
+		pv, err := v.volumeOf(ctx, m.To(), claim.Spec.VolumeName)
+		if err != nil {
+			return nil, err
+		}
+		if pv != nil && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
+			out = append(out, *pv.Spec.NodeAffinity.Required)
+		}
+	}
+	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,6 +37,15 @@ func FoundSet[T any](found *T, set plans.Ref, err error) (*T, error) {
 		return nil, fmt.Errorf("reading %s: %w", set.Set(), err)
 	}
 	return found, nil
+}
+
+// OwnerOf returns the reference by which an object goes with the set of a side.
+func OwnerOf(ref plans.Ref, set *appsv1.StatefulSet) metav1.OwnerReference {
+	version := appsv1.SchemeGroupVersion
+	if ref.IsSlice() {
+		version = v1alpha1.GroupVersion()
+	}
+	return metav1.OwnerReference{APIVersion: version.String(), Kind: ref.SetKind(), Name: set.Name, UID: set.UID}
 }
 
 // ResourceOf returns the resource of a set's kind.

@@ -18,6 +18,28 @@ type easing struct {
 	observer *observer
 	on       clusters.Clusters
 	way      *drainWay
+	clear    plans.Look // takes all placeholders away
+}
+
+// unplace takes the placeholders away while the plan rests: they would keep room from others for hours. The
+// next wave makes its own again.
+func (ea *easing) unplace(ctx context.Context) error {
+	if !ea.plan.Placeholder.Used() {
+		return nil
+	}
+	if err := ea.recall(ctx); err != nil || ea.journal.Epoch != ea.epoch {
+		return err
+	}
+	for range 3 { // some may have changed meanwhile
+		s, err := ea.clear(ctx, plans.StepContext{Stamp: plans.Stamp{Plan: ea.plan.ID, Epoch: ea.epoch}})
+		if err != nil || s.Standing != plans.Before {
+			return err
+		}
+		if err := s.Write(ctx); writes.IgnoreAnswers(err) != nil {
+			return fmt.Errorf("taking the placeholders away: %w", err)
+		}
+	}
+	return nil
 }
 
 func (ea *easing) ease(ctx context.Context) (waits plans.Observation, err error) {

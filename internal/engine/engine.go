@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavecheck"
 	"github.com/stsmigrate/stsmigrate/internal/engine/wavelimit"
 	"github.com/stsmigrate/stsmigrate/internal/gates"
+	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
@@ -168,6 +169,9 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	maps.Copy(looks, budgets)
 	looks[plans.Relax] = sets.InTurn(sets.Unpin(p, through), looks[plans.Relax])
 	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
+	places := placeholder.Steps{Pair: w.Pair}
+	looks[plans.Vacate] = sets.InTurn(places.Yield, looks[plans.Vacate])
+	looks[plans.Grow] = sets.InTurn(places.Yield, looks[plans.Grow])
 	for op := range looks {
 		if op.Guarded() {
 			looks[op] = w.Outside(looks[op])
@@ -176,17 +180,17 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e = &Engine{memory: memory{Process: Process{Gates: asks, Recent: recent}, plan: p, store: store}, on: on, way: way}
 	e.observer = &observer{memory: &e.memory, looks: looks, reads: seen, world: w, follows: func(s plans.Step) bool { return e.skipRelax.follows(s) }}
 	e.fencing = &fencing{memory: &e.memory, on: on}
-	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way}
+	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way, clear: placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Clear}
 	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
-	e.preparation = &preparation{memory: &e.memory, look: storage.Prepare(p, through), at: e.observer.moment}
+	e.preparation = &preparation{memory: &e.memory, look: preparing(p, through), at: e.observer.moment}
 	e.ahead = newReadAhead(e.preparation, on)
 	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}
 	e.skipRelax = &skipRelax{memory: &e.memory, see: e.observer.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
 	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.observer.moment, takeOver: e.takeOver}
-	// Thaw removes, in this order: the names, the Jobs of gates, the budgets, the copies or their stamps, the
+	// Thaw removes, in this order: the names, the placeholders, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
-	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), asks.Clear, pdb.Restore(p, through), sets.Copies{Pair: w.Pair}.Uncopy, ends.ThawLoser, ends.ThawWinner, ends.UnmarkRevisions)
+	looks[plans.Thaw] = sets.InTurn(dns.Remove(p, through, e.quiet), places.Clear, asks.Clear, pdb.Restore(p, through), sets.Copies{Pair: w.Pair}.Uncopy, ends.ThawLoser, ends.ThawWinner, ends.UnmarkRevisions)
 	return e
 }
 

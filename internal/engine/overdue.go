@@ -128,6 +128,9 @@ const maxEases = 5
 
 // ease opens the budgets, in a few attempts. If all fail, the run ends all the same.
 func (r *run) ease(ctx context.Context) {
+	if err := r.easing.unplace(ctx); err != nil {
+		r.Report(r.last, err)
+	}
 	for range maxEases {
 		if r.eases(ctx) {
 			return

@@ -3,6 +3,9 @@ package engine
 import (
 	"context"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/placeholder"
+	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -11,7 +14,7 @@ import (
 
 // Between two clusters, the volumes of a wave are made on the side that will receive it while the wave is still up:
 // while the wave before it comes up there, while the budgets are tightened for it, or at the latest before it leaves. No
-// claim can have them before it has left (S20). A volume that the other cluster refuses, or that its binder does not see,
+// claim can have them before it has left (S20). Then its places are taken there, where the plan wants that. A volume that the other cluster refuses, or that its binder does not see,
 // keeps its ordinal up, and so does a claim that is refused when it is tried (S17).
 
 // preparation prepares a wave before it leaves. It reads through the cache of the steps.
@@ -23,12 +26,21 @@ type preparation struct {
 	awaited int // the Seq of the Reserve for which a wave that could leave has waited
 }
 
+// preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
+// places are.
+func preparing(p *plans.Plan, on clusters.Clusters) plans.Look {
+	return sets.InTurn(storage.Prepare(p, on), placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Prepare)
+}
+
+// preparable reports whether anything is done for a wave before it leaves.
+func preparable(p *plans.Plan) bool { return storage.Prepares(p) || p.Placeholder.Used() }
+
 // following returns the Reserve of the wave that may be prepared during a step, and reports whether there is one: the
 // wave of the step, before it leaves, or the wave after it, once it has been added to its new side. A wave before which
 // the plan is about to pause, or the run to end, is not prepared.
 func (e *preparation) following(step plans.Step) (plans.Step, bool) {
 	j := e.journal
-	if !step.Op.Tightens() && !step.Op.Leaves() && !step.Op.Enters() || !storage.Prepares(e.plan) || j.Paused || e.finishing || j.Unsure(step) {
+	if !step.Op.Tightens() && !step.Op.Leaves() && !step.Op.Enters() || !preparable(e.plan) || j.Paused || e.finishing || j.Unsure(step) {
 		return plans.Step{}, false
 	}
 	for seq := step.Seq + 1; ; seq++ {

@@ -58,6 +58,9 @@ func (st *stopping) halt(ctx context.Context, step plans.Step, began bool, end f
 		}
 		step = first
 	}
+	if err := st.easing.unplace(ctx); err != nil {
+		return Progress{Step: step}, true, err
+	}
 	p, err := end(ctx, step)
 	return p, true, err
 }

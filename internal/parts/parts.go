@@ -8,6 +8,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/internal/gates"
 	"github.com/stsmigrate/stsmigrate/internal/part"
+	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -16,11 +17,12 @@ import (
 
 // All returns the parts, in the order in which a step writes to them. What ends a plan goes the other way.
 func All() []part.Part {
-	return []part.Part{sets.Part(), pdb.Part(), storage.Part(), gates.Part(), dns.Part()}
+	return []part.Part{sets.Part(), pdb.Part(), storage.Part(), placeholder.Part(), gates.Part(), dns.Part()}
 }
 
 // Rights lists what carrying a plan out needs on one side, abort and finalize included, except for the rights
-// to the records of the plan. It has no wildcards, and no right to write a pod.
+// to the records of the plan. It has no wildcards, and no right to write a pod of a
+// set.
 func Rights(p *plans.Plan, side plans.Side) (out []part.Right) {
 	for _, of := range All() {
 		out = append(out, of.Rights(p, side)...)

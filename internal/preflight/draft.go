@@ -22,7 +22,7 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 		return nil, err
 	}
 	in.Name, in.ID, in.Window, in.Ignored = cmp.Or(name, plans.NameFor(source.Name)), id, r.Window, r.Ignore
-	in.Empty, in.Storage, in.Gates = r.Empty, r.Storage, r.Gates
+	in.Empty, in.Storage, in.Gates, in.Placeholder = r.Empty, r.Storage, r.Gates, r.Placeholder
 	if in.Dependencies, err = pods.Needs(ctx, on, in); err != nil {
 		return nil, err
 	}

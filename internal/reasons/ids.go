@@ -53,6 +53,8 @@ const (
 	AdoptionInTheWay  ID = "AdoptionInTheWay"
 	AdoptionRevision  ID = "AdoptionRevision"
 	ClientsDeserted   ID = "ClientsDeserted"
+	PlaceNotReady     ID = "PlaceNotReady"
+	PlaceTaken        ID = "PlaceTaken"
 )
 
 // The reasons in table/storage.yaml, from which they are made: go test ./internal/reasons -update

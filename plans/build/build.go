@@ -38,6 +38,7 @@ type Inputs struct {
 	// them; nil derives them from the set alone.
 	Dependencies []plans.Dependency
 	Gates        []plans.Gate
+	Placeholder  plans.Placeholder
 }
 
 // Plan makes a plan. It is pure: the checks before the first write decide whether the plan may be
@@ -71,7 +72,7 @@ func (in Inputs) plan(destined *appsv1.StatefulSet) (*plans.Plan, error) {
 		Source: in.Source, Destination: in.Destination,
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: in.Window,
-		Dependencies: in.Dependencies, Names: in.Names, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
+		Dependencies: in.Dependencies, Names: in.Names, Placeholder: in.Placeholder, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
 		Versions: in.Versions, Ignored: in.Ignored, Gates: plans.GatesWithDefaults(in.Gates), Requires: plans.Requirements(in.Gates), Budget: in.budget(),
 	}
 	if p.Window == 0 {

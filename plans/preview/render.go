@@ -43,6 +43,9 @@ func Render(p *plans.Plan, l plans.Leg) string {
 	renderDependencies(&b, p)
 	renderNames(&b, p)
 	b.WriteString(renderClients("  clients      ", p))
+	if p.Placeholder.Used() {
+		fmt.Fprintf(&b, "  placeholder  %s\n", placeholders(p.Placeholder))
+	}
 	for _, g := range p.Gates {
 		fmt.Fprintf(&b, "  gate         %s\n", gate(g))
 		for _, line := range runs(g) {
@@ -222,6 +225,21 @@ func renderNames(b *strings.Builder, p *plans.Plan) {
 			fmt.Fprintf(b, "  names        Service %s/%s on the %s is created for the duration of the move\n", d.Namespace, p.Names.Service, d.On)
 		}
 	}
+}
+
+// placeholders says what is proven before an ordinal leaves.
+func placeholders(of plans.Placeholder) string {
+	out := "schedule (a pod that does nothing takes the place of each ordinal before it leaves)"
+	if of.Proof == plans.Warm {
+		out = "warm (a pod that does nothing takes the place of each ordinal before it leaves, with its images pulled and its volumes mounted)"
+	}
+	if of.Image != "" {
+		out += ", and runs the program of " + of.Image
+	}
+	if of.PriorityClass != "" {
+		out += ", in PriorityClass " + of.PriorityClass
+	}
+	return out
 }
 
 func words(m plans.Mode) string {

@@ -27,6 +27,7 @@ func mayName() map[string]string {
 		"plans/preview/writes.go":            "Freeze saves the old values of each set",
 		"internal/dns/part.go":               "the bridge of names is made with Freeze, and taken away with Thaw",
 		"internal/sets/copies/part.go":       "copies are made with Freeze, and given up with Thaw",
+		"internal/placeholder/part.go":       "a placeholder goes when its ordinal has left, which Vacate proves",
 		"pdb/part.go":                        "budgets are given back with Thaw",
 		"cmd/stsmigrate/ends.go":             "the way back ends with Retire",
 		"cmd/internal/live/changes.go":       "the event of an arrival is that of Grow",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -30,12 +31,19 @@ func (w *world) budgetController(s *store) bool {
 	return false
 }
 
+// isOver reports whether a budget is over a pod.
+func isOver(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	must(err)
+	return pod.Namespace == b.Namespace && selector.Matches(labels.Set(pod.Labels))
+}
+
 // countBudget returns the correct status of a budget. maxUnavailable and percentages are counted from the
 // replicas of the set, a plain minAvailable from the pods alone.
 func (w *world) countBudget(s *store, b *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
 	status := policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
 	for _, pod := range all[*corev1.Pod](s) {
-		if pod.Namespace != b.Namespace {
+		if !isOver(b, pod) {
 			continue
 		}
 		status.ExpectedPods++
@@ -90,7 +98,7 @@ func (w *world) chosen(s *store, pod *corev1.Pod) bool {
 func (w *world) evictor(s *store) bool {
 	for b := range shuffle(w, all[*policyv1.PodDisruptionBudget](s)) {
 		for _, pod := range all[*corev1.Pod](s) {
-			if w.granted[pod.UID] && pod.Namespace == b.Namespace && pod.DeletionTimestamp == nil {
+			if w.granted[pod.UID] && isOver(b, pod) && pod.DeletionTimestamp == nil {
 				must(s.Delete(context.TODO(), clone(pod)))
 				return true
 			}
@@ -99,7 +107,7 @@ func (w *world) evictor(s *store) bool {
 			continue
 		}
 		for pod := range shuffle(w, all[*corev1.Pod](s)) {
-			if pod.Namespace != b.Namespace || !ready(pod) || w.granted[pod.UID] || !w.chosen(s, pod) {
+			if !isOver(b, pod) || !ready(pod) || w.granted[pod.UID] || !w.chosen(s, pod) {
 				continue
 			}
 			w.evictions--

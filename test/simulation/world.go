@@ -52,6 +52,7 @@ type options struct {
 	Without    []engine.Acceleration // what the engines do without
 	Overlaps   bool                  // what is sent beside the engines arrives later, while they look
 	Remembers  bool                  // the engines that are explored remember what they have seen
+	Places     plans.Proof           // the places of the ordinals are taken before they leave
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
@@ -375,7 +376,7 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := build.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left}
+	in := build.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left, Placeholder: plans.Placeholder{Proof: w.options.Places}}
 	if w.options.Shared {
 		in.Shared = []plans.SharedVolume{{Claim: media, Volume: media, Handle: "nfs^files:/media"}}
 	}

@@ -2,9 +2,11 @@
 package draft
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -12,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,26 +36,16 @@ type Flags struct {
 	// Show is what the text of a plan has besides.
 	Show Shown
 	// Detailed asks for another exit code when there is something to do.
-	Detailed       bool
-	name           string
-	names          naming
-	patches        []string
-	inFile         []plans.Patch // of the Migration
-	unavailable    string        // d, as the user has written it
-	maxUnavailable *intstr.IntOrString
-	window         int32
-	classes        map[string]string
-	empty          []string
-	storage        plans.Storage
-	gates          []plans.Gate // only a Migration has gates
-	toKind         string
-	kinds          map[plans.Side]string // of the sets, as in a Ref
-}
-
-// naming is how pods are found meanwhile, by name and by the Services of clients.
-type naming struct {
-	mode  string
-	twins bool
+	Detailed bool
+	// spec is what the plan is made from. A Migration has its storage and its gates, and what no flag says.
+	spec        plans.Spec
+	name        string
+	patches     []string
+	inFile      []plans.Patch // of the Migration
+	unavailable string        // d, as the user has written it
+	classes     map[string]string
+	toKind      string
+	kinds       map[plans.Side]string // of the sets, as in a Ref
 }
 
 // Shown is what a user asks to see of a plan: the list of writes, and how the pods differ between the two sides.
@@ -65,14 +56,24 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.File, "filename", "f", "", "read a Migration from this file (- is standard input)")
 	cmd.Flags().StringVar(&f.toKind, "to-kind", "", "what the set becomes on the destination: sts (StatefulSet) or stss (StatefulSetSlice) (default: what it is; SET may be stss/NAME)")
 	cmd.Flags().StringVar(&f.unavailable, "max-unavailable", "", "d: how many ordinals may be unavailable at once over both sides, as a number or a percentage (default: what the source's PodDisruptionBudget allows, or 1)")
-	cmd.Flags().Int32Var(&f.window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
+	cmd.Flags().Int32Var(&f.spec.Window, "window", 0, "w: how many ordinals move together, at most d (default 1)")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the plan (default: the set's name, shortened if it has more than 40 characters)")
-	cmd.Flags().StringVar(&f.names.mode, "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
-	cmd.Flags().BoolVar(&f.names.twins, "twins", false, "make the Services by which clients find the pods on the destination too, where none has their name, for the cluster alone; the plan says what is left out")
+	cmd.Flags().StringVar((*string)(&f.spec.Names), "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
+	cmd.Flags().BoolVar(&f.spec.Twins, "twins", false, "make the Services by which clients find the pods on the destination too, where none has their name, for the cluster alone; the plan says what is left out")
+	cmd.Flags().StringVar((*string)(&f.spec.Placeholder.Proof), "placeholder", "", "take the place of each ordinal by a pod that does nothing, before the ordinal leaves: schedule (it has a node), warm (its images and volumes are there too) or off (default off)")
+	cmd.Flags().StringVar(&f.spec.Placeholder.Image, "placeholder-image", "", "an image with the program that waits, as /placeholder (default: none, and the containers of a placeholder fail to start after their images are pulled)")
+	cmd.Flags().StringVar(&f.spec.Placeholder.PriorityClass, "placeholder-priority-class", "", "a PriorityClass below all others, by which whatever needs the room may take it (default: none)")
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
 	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
-	cmd.Flags().StringSliceVar(&f.empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
+	cmd.Flags().StringSliceVar(&f.spec.Empty, "empty", nil, "claim template whose ordinals start without data, because the application replicates it (repeatable, or a comma list)")
 	cmd.Flags().StringSliceVar(&f.Ignore, "ignore", nil, "continue in spite of the findings of these checks; the plan records this (repeatable, or a comma list; only checks that can be ignored)")
+}
+
+// fillPlaceholder takes what a Migration says and no flag does.
+func (f *Flags) fillPlaceholder(said plans.Placeholder) {
+	f.spec.Placeholder.Proof = cmp.Or(f.spec.Placeholder.Proof, said.Proof)
+	f.spec.Placeholder.Image = cmp.Or(f.spec.Placeholder.Image, said.Image)
+	f.spec.Placeholder.PriorityClass = cmp.Or(f.spec.Placeholder.PriorityClass, said.PriorityClass)
 }
 
 // Check returns an error for flags of a plan that exclude one another, or that have no meaning.
@@ -82,6 +83,9 @@ func (f *Flags) Check(dryRun, output string) error {
 		return fmt.Errorf("--dry-run=%s: expected one of none, client, server", dryRun)
 	case f.Show != (Shown{}) && output != "" && output != "wide":
 		return fmt.Errorf("--show-%s belongs to the text of a plan, and -o %s prints the plan itself, as apply reads it: leave one of them out", map[bool]string{true: "writes", false: "pod"}[f.Show.Writes], output)
+	}
+	if why := f.spec.Placeholder.Misfit(); why != "" {
+		return fmt.Errorf("--placeholder: %s", why)
 	}
 	return f.saveable()
 }
@@ -112,7 +116,7 @@ func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, e
 		if err != nil {
 			return "", err
 		}
-		f.maxUnavailable = &v
+		f.spec.MaxUnavailable = &v
 	}
 	switch {
 	case f.File == "" && len(args) == 1:
@@ -131,31 +135,25 @@ func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, e
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", f.File, err)
 	}
-	fill := func(flag *string, value string) {
-		if *flag == "" {
-			*flag = value
-		}
-	}
 	r.FillFrom(m.Spec.Source, m.Spec.Destination.Place)
-	fill(&f.name, m.Metadata.Name)
-	fill(&f.names.mode, string(m.Spec.Names))
-	f.names.twins = f.names.twins || m.Spec.Twins
+	f.name = cmp.Or(f.name, m.Metadata.Name)
+	f.spec.Names = cmp.Or(f.spec.Names, m.Spec.Names)
+	f.spec.Twins = f.spec.Twins || m.Spec.Twins
+	f.fillPlaceholder(m.Spec.Placeholder)
 	f.inFile = m.Spec.Destination.Patches
 	if f.unavailable == "" {
-		f.maxUnavailable = m.Spec.MaxUnavailable
+		f.spec.MaxUnavailable = m.Spec.MaxUnavailable
 	}
-	if f.window == 0 {
-		f.window = m.Spec.Window
-	}
-	f.storage = m.Spec.Storage
-	if len(f.empty) == 0 {
-		f.empty = m.Spec.Empty
+	f.spec.Window = cmp.Or(f.spec.Window, m.Spec.Window)
+	f.spec.Storage = m.Spec.Storage
+	if len(f.spec.Empty) == 0 {
+		f.spec.Empty = m.Spec.Empty
 	}
 	if len(f.Ignore) == 0 {
 		f.Ignore = m.Spec.Ignore
 	}
-	f.gates = m.Spec.Gates
-	fill(&f.toKind, m.Spec.Destination.Kind)
+	f.spec.Gates = m.Spec.Gates
+	f.toKind = cmp.Or(f.toKind, m.Spec.Destination.Kind)
 	return m.Spec.Source.Name, f.setKinds(m.Spec.Source.Kind, f.toKind)
 }
 
@@ -220,10 +218,9 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 		return nil, nil, fmt.Errorf("%s (%s): %w", side, ends[side].Name(), err)
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
-	r := plans.Spec{
-		Destination: plans.Target{Patches: patches}, MaxUnavailable: f.maxUnavailable, Window: f.window, Names: plans.NameMode(f.names.mode), Twins: f.names.twins,
-		Ignore: f.Ignore, Empty: f.empty, Storage: f.storage, Gates: f.gates,
-	}
+	r := f.spec
+	r.Destination, r.Ignore = plans.Target{Patches: patches}, f.Ignore
+	r.Storage.Classes = maps.Clone(r.Storage.Classes)
 	for from, to := range f.classes {
 		if r.Storage.Classes == nil {
 			r.Storage.Classes = map[string]string{}

@@ -84,6 +84,10 @@ type StatefulSetMigrationSpec struct {
 	// cluster alone: without the addresses and ports that others have given them. By default none is made.
 	// +optional
 	Twins bool `json:"twins,omitempty"`
+	// How the places of the ordinals are taken before they leave: by a pod with their images, resources and
+	// rules that does nothing. By default none is.
+	// +optional
+	Placeholder Placeholder `json:"placeholder,omitzero"`
 	// Claim templates whose ordinals start without data on the destination, and whose data the
 	// application replicates again. By default all volumes move.
 	// +kubebuilder:validation:MaxItems=32
@@ -184,6 +188,28 @@ type Destination struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Patches []Patch `json:"patches,omitempty"`
+}
+
+// Placeholder is how the places of the ordinals are taken before they leave.
+// +kubebuilder:validation:XValidation:rule="self.?proof.orValue('off') != 'off' || !has(self.image) && !has(self.priorityClass)",message="image and priorityClass belong to a placeholder: proof must be schedule or warm"
+type Placeholder struct {
+	// What is proven before an ordinal leaves. schedule: a node, the quotas and the admission chain have said
+	// yes to its pod. warm: its images are pulled too, and its ConfigMaps, Secrets and other volumes are
+	// mounted. off: nothing is. The default is off.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Enum=off;schedule;warm
+	// +optional
+	Proof plans.Proof `json:"proof,omitempty"`
+	// An image with the program that waits, as /placeholder. Without one the containers are told to run what
+	// no image has: they fail to start after their images are pulled and their volumes are mounted.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+	// A PriorityClass below all others, by which whatever needs the room may take it.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
 // Storage has the names and values of storage objects that differ in the destination's cluster.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/expansion"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
-	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
 )
@@ -105,7 +104,7 @@ func (s sides) longNames(i check.Inspection) []check.Finding {
 	if full == nil || !*full || service == "" {
 		return nil
 	}
-	last := pods.Made(s.destined, i.Plan.End()-1).Name
+	last := build.Pod(s.destined, i.Plan.End()-1).Name
 	name := fmt.Sprintf("%s.%s.%s.svc.cluster.local", last, service, i.Plan.Destination.Namespace)
 	if len(name) <= maxFQDN {
 		return nil

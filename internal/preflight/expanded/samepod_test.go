@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
-	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 func TestWhatTheNamespaceMakesOfThePodsIsTold(t *testing.T) {
@@ -110,7 +110,7 @@ func TestWhatAdmissionMakesOfThePodsIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := checktest.Estate{Volumes: []string{disk}, Spec: runs("image: i"), Patch: c.patch}
-			runsHere := pods.Made(e.Inspected(t).Now.Set, 0)
+			runsHere := build.Pod(e.Inspected(t).Now.Set, 0)
 			served(runsHere)
 			c.here(runsHere)
 			e.Here = []client.Object{runsHere}
@@ -128,7 +128,7 @@ func TestWhatAdmissionMakesOfThePodsIsTold(t *testing.T) {
 // A user who wants to see the whole difference gets it, with what the patches change.
 func TestTheWholeDifferenceIsShown(t *testing.T) {
 	e := checktest.Estate{Volumes: []string{disk}, Spec: runs("image: a, env: [{name: NS, " + ownNamespace + "}]"), Patch: "spec: {template: {spec: {containers: [{name: web, image: b}]}}}"}
-	runsHere := pods.Made(e.Inspected(t).Now.Set, 0)
+	runsHere := build.Pod(e.Inspected(t).Now.Set, 0)
 	served(runsHere)
 	e.Here = []client.Object{runsHere}
 	for name, c := range map[string]struct {

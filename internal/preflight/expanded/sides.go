@@ -14,8 +14,8 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/expansion"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
-	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // sides is what both sides make of the pods.
@@ -95,10 +95,10 @@ func place(namespace string, objects map[plans.Dependency]client.Object, service
 }
 
 // source returns the pod of the first ordinal as the source has it.
-func (s sides) source() *corev1.Pod { return pods.Made(s.set, s.ordinal) }
+func (s sides) source() *corev1.Pod { return build.Pod(s.set, s.ordinal) }
 
 // arriving returns the pod of that ordinal as the destination gets it.
-func (s sides) arriving() *corev1.Pod { return pods.Made(s.destined, s.ordinal) }
+func (s sides) arriving() *corev1.Pod { return build.Pod(s.destined, s.ordinal) }
 
 // labelled returns the labels that the pod of an ordinal has on a side.
 func (s sides) labelled(side plans.Side, ordinal int32) labels.Set {
@@ -106,7 +106,7 @@ func (s sides) labelled(side plans.Side, ordinal int32) labels.Set {
 	if side == plans.Destination {
 		set = s.destined
 	}
-	return pods.Made(set, ordinal).Labels
+	return build.Pod(set, ordinal).Labels
 }
 
 // list is a list of containers of a pod, by the name of its field.

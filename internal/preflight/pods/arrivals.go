@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -78,7 +79,7 @@ func asked(ctx context.Context, i check.Inspection) (q question, err error) {
 
 // arrival is the pod of an ordinal as it will come. tried is one that was let in, or nil.
 func arrival(set *appsv1.StatefulSet, tried *corev1.Pod, ordinal int32, where reach) (scheduling.Arrival, error) {
-	pod := podOf(set, ordinal)
+	pod := build.Pod(set, ordinal)
 	if tried != nil {
 		spec := tried.Spec.DeepCopy()
 		spec.Volumes, spec.Hostname = pod.Spec.Volumes, pod.Spec.Hostname

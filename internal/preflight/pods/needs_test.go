@@ -331,7 +331,7 @@ func TestThePodOfADryRunIsLikeThoseOfTheController(t *testing.T) {
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	set.Spec.Template.Spec = planstest.Parsed[corev1.PodSpec](t, "{serviceAccountName: web, containers: [{name: web}], volumes: [{name: data, emptyDir: {}}, {name: tmp, emptyDir: {}}]}")
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-	got := podOf(set, 4)
+	got := build.Pod(set, 4)
 	want := planstest.Parsed[corev1.Pod](t, `
 metadata: {namespace: mall, name: web-4, labels: {app: web, statefulset.kubernetes.io/pod-name: web-4, apps.kubernetes.io/pod-index: "4"}}
 spec:

@@ -12,6 +12,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // ownNamespace warns of rules that keep the members of the set apart, or together, and mean those of one namespace: while
@@ -23,8 +24,8 @@ func ownNamespace(i check.Inspection, of map[string]labels.Set) []check.Finding 
 	}
 	first := i.Plan.End() - 1
 	m := members{
-		Inspection: i, world: scheduling.World{Namespaces: of}, pod: podOf(set, first),
-		here: podOf(i.Now.Set, i.Plan.Start), there: podOf(set, i.Plan.Start), was: podOf(i.Now.Set, first), together: len(here(i)) > 1,
+		Inspection: i, world: scheduling.World{Namespaces: of}, pod: build.Pod(set, first),
+		here: build.Pod(i.Now.Set, i.Plan.Start), there: build.Pod(set, i.Plan.Start), was: build.Pod(i.Now.Set, first), together: len(here(i)) > 1,
 	}
 	revision(set, m.pod)
 	revision(set, m.there)

@@ -15,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // Quota requires room in each ResourceQuota of the side that the ordinals come to for all remaining ordinals together, so that
@@ -99,7 +100,7 @@ func coming(ctx context.Context, i check.Inspection) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return podOf(set, i.Plan.Start), nil
+	return build.Pod(set, i.Plan.Start), nil
 }
 
 // demands returns a pod as the API server returns it, with the requests that LimitRanges add, and what is

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/volumes"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -107,7 +107,7 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 	if err != nil {
 		return podDryRun{}, err
 	}
-	pod := podOf(set, i.Plan.Start)
+	pod := build.Pod(set, i.Plan.Start)
 	// A missing object that is still to be copied, or that another check reports, must not hide other
 	// objections of the API server.
 	if d := (plans.Dependency{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName}); d.Name != "" {
@@ -135,30 +135,6 @@ func sendDryRunPod(ctx context.Context, i check.Inspection) (podDryRun, error) {
 	ctx, heard := clusters.Hearing(ctx)
 	err = i.On[i.To()].Create(ctx, pod, client.DryRunAll)
 	return podDryRun{set, sent, pod, *heard, err}, nil
-}
-
-// podOf makes a pod as the StatefulSet controller does (rules ID-1 to ID-8), without an owner: the set may
-// not exist yet.
-func podOf(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod {
-	t := set.Spec.Template.DeepCopy()
-	name := fmt.Sprintf("%s-%d", set.Name, ordinal)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers},
-		Spec:       t.Spec,
-	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
-	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(int(ordinal))
-	pod.Spec.Hostname, pod.Spec.Subdomain = name, set.Spec.ServiceName
-	for _, c := range set.Spec.VolumeClaimTemplates {
-		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == c.Name })
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name + "-" + name},
-		}})
-	}
-	return pod
 }
 
 // claims returns the claims of the inspected ordinals as the move will make them on the side that they come to. It

@@ -15,9 +15,11 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/dns"
 	"github.com/stsmigrate/stsmigrate/internal/gates"
+	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
 	"github.com/stsmigrate/stsmigrate/pdb"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
 
@@ -51,6 +53,7 @@ func kinds() map[string]kind {
 		"ServiceExport": {empty: func() client.Object { return &mcsv1alpha1.ServiceExport{} }, ofPlan: true, made: func(_ context.Context, t trier, a ask) (client.Object, client.Object, error) {
 			return dns.MadeExport(t.Plan, a.Side), nil, nil
 		}},
+		"Pod": {empty: func() client.Object { return &corev1.Pod{} }, ofPlan: true, made: place},
 		"Job": {empty: func() client.Object { return &batchv1.Job{} }, ofPlan: true, made: job},
 	}
 }
@@ -163,6 +166,27 @@ func service(ctx context.Context, t trier, a ask) (client.Object, client.Object,
 		return dns.MadeService(t.Plan, a.Namespace, s), nil, nil
 	}
 	return nil, nil, err
+}
+
+// place returns a placeholder, without what it would learn from the cluster. What it names may not have been copied yet.
+func place(_ context.Context, t trier, a ask) (client.Object, client.Object, error) {
+	set := t.Now.Set
+	if set == nil {
+		return nil, nil, nil
+	}
+	if a.Side == plans.Destination {
+		var err error
+		if set, err = build.DestinationSet(set, t.Plan); err != nil {
+			return nil, nil, err
+		}
+	}
+	for o := range a.step.Ordinals.All() {
+		if t.Plan.Place(a.Side, o) == a.Name {
+			pod, err := placeholder.Tried(t.Plan, a.Side, set, o)
+			return pod, nil, err
+		}
+	}
+	return nil, nil, fmt.Errorf("no ordinal has the placeholder %s", a.Name)
 }
 
 func job(_ context.Context, t trier, a ask) (client.Object, client.Object, error) {

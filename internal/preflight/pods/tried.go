@@ -3,14 +3,10 @@ package pods
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 )
-
-// Made returns the pod of an ordinal as the controller of the set makes it.
-func Made(set *appsv1.StatefulSet, ordinal int32) *corev1.Pod { return podOf(set, ordinal) }
 
 // Tried returns the pod of the first ordinal as the API server of the side that the ordinals come to would let it in; nil
 // where it may not be tried, or is refused, which the check pod-accepted reports.

@@ -1,0 +1,241 @@
+package placeholder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/writes"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/storage"
+)
+
+// deadline is how long a placeholder runs at most, in seconds, if no process takes it away: the process that made it may have
+// died, and its plan with it.
+const deadline = 2 * 60 * 60
+
+// Steps are the looks of the placeholders of a plan. If the process dies anywhere between them, a placeholder is left. The
+// next process finds it by its name.
+type Steps struct{ clusters.Pair }
+
+// Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
+// when each placeholder proves what the plan wants proven.
+func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	if !s.Plan.Placeholder.Used() {
+		return plans.Done(), nil
+	}
+	set, err := s.Set(ctx, m.To())
+	if err != nil || set == nil {
+		return plans.Done(), err // the looks of the sets report it
+	}
+	var all []plans.Observation
+	for o := range m.Ordinals.All() {
+		one, err := s.take(ctx, m, set, o)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		all = append(all, one)
+	}
+	return plans.Together(all), nil
+}
+
+// take looks at the place of one ordinal.
+func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32) (plans.Observation, error) {
+	tag, err := plans.Fingerprinted(build.Pod(set, ordinal).Spec)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	pod, err := s.placeholder(ctx, m.To(), ordinal)
+	if err != nil {
+		return plans.Observation{}, err
+	}
+	if pod == nil {
+		return s.make(ctx, m, set, tag, ordinal)
+	}
+	what := s.called(m.To(), pod.Name)
+	if !m.Stamp.Mine(pod) {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s is not of this plan, and has the name of the placeholder of %s; delete or rename it and resume", what, s.Plan.Pod(m.From, ordinal))), nil
+	}
+	if barred := m.Stamp.Barred(pod); barred != "" {
+		return plans.Stop(reasons.BelongsElsewhere, what+" "+barred), nil
+	}
+	if pod.DeletionTimestamp != nil {
+		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
+	}
+	proof := Read(pod)
+	switch {
+	case pod.Annotations[TagAnnotation] != tag:
+		return s.remove(m.To(), pod, "since it was made of another pod template"), nil
+	case proof.Ended:
+		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
+	case proof.Node != "" && s.Plan.Placeholder.Proof == plans.Scheduled, proof.Warm:
+		return plans.Done(), nil
+	}
+	return plans.Wait(reasons.PlaceNotReady, fmt.Sprintf("%s does not have its place yet, so %s stays up: %s", what, s.Plan.Pod(m.From, ordinal), proof.Lacks)).Idly(), nil
+}
+
+// make returns the write of a placeholder.
+func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, tag string, ordinal int32) (plans.Observation, error) {
+	p := s.Plan
+	place := of(p, m.To(), set, ordinal)
+	place.Tag, place.Owner = tag, clusters.OwnerOf(p.On(m.To()), set)
+	var err error
+	if place.Reach, err = storage.Reach(ctx, p, s.On, m, ordinal); err != nil {
+		return plans.Observation{}, err
+	}
+	if err := s.beside(ctx, m.To(), &place); err != nil {
+		return plans.Observation{}, err
+	}
+	pod, _, err := Make(place)
+	if err != nil {
+		return plans.Stop(reasons.PlaceTaken, err.Error()), nil
+	}
+	m.Stamp.Put(pod)
+	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s", m.To(), pod.Name, p.Pod(m.From, ordinal)), plans.Undo{}, func(ctx context.Context) error {
+		return s.On[m.To()].Create(ctx, pod)
+	}), nil
+}
+
+// of returns what a plan alone says of a placeholder.
+func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) Place {
+	return Place{
+		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Deadline: deadline,
+		PriorityClass: p.Placeholder.PriorityClass, Program: Program{Image: p.Placeholder.Image},
+	}
+}
+
+// Tried returns the placeholder of an ordinal for a dry run, before the plan has begun: without an owner, and without the
+// account of the pod, neither of which may be there yet.
+func Tried(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) (*corev1.Pod, error) {
+	pod, _, err := Make(of(p, side, set, ordinal))
+	if err != nil {
+		return nil, err
+	}
+	pod.Spec.ServiceAccountName = ""
+	return pod, nil
+}
+
+// beside reads what the rules of the set are about, if it has any.
+func (s Steps) beside(ctx context.Context, side plans.Side, p *Place) error {
+	together := p.Pod.Spec.Affinity != nil && p.Pod.Spec.Affinity.PodAffinity != nil && len(p.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+	spread := slices.ContainsFunc(p.Pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
+	if !together && !spread {
+		return nil
+	}
+	var all corev1.PodList
+	if err := s.On[side].List(ctx, &all, client.InNamespace(p.Pod.Namespace)); err != nil {
+		return fmt.Errorf("listing the pods of %s: %w", s.Plan.On(side), err)
+	}
+	ours := labels.SelectorFromSet(labels.Set{Label: p.Plan, SetLabel: p.Set})
+	var peers, others []corev1.Pod
+	for _, pod := range all.Items {
+		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		if ours.Matches(labels.Set(pod.Labels)) {
+			others = append(others, pod)
+		} else {
+			peers = append(peers, pod)
+		}
+	}
+	p.Others = len(others) > 0
+	if together {
+		p.Alone = !slices.ContainsFunc(peers, func(pod corev1.Pod) bool { return named(p.Pod, pod) })
+	}
+	if !spread {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := s.On[side].List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing the nodes of the %s: %w", side, err)
+	}
+	var err error
+	p.Full, err = Full(p.Pod, nodes.Items, peers, others)
+	return err
+}
+
+// named reports whether every term of affinity of a pod is about the other one.
+func named(pod *corev1.Pod, other corev1.Pod) bool {
+	for _, t := range pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		s, err := metav1.LabelSelectorAsSelector(asOf(pod, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
+		if err != nil || !s.Matches(labels.Set(other.Labels)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Yield is the look that gives the place of each ordinal free when the ordinal's pod has gone on its old side: the room is
+// free exactly when it is needed. Nothing waits for the kubelet: a placeholder has nothing to lose.
+func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	if !s.Plan.Placeholder.Used() {
+		return plans.Done(), nil
+	}
+	var all []plans.Observation
+	for o := range m.Ordinals.All() {
+		pod, err := s.placeholder(ctx, m.To(), o)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) {
+			continue
+		}
+		ref := s.Plan.On(m.From)
+		old, err := clusters.Get[corev1.Pod](ctx, s.On[m.From], ref.Namespace, s.Plan.Pod(m.From, o), ref.String())
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if old == nil {
+			all = append(all, s.remove(m.To(), pod, "since "+s.Plan.Pod(m.To(), o)+" takes its place"))
+		}
+	}
+	return plans.Together(all), nil
+}
+
+// Clear is the look that takes all placeholders of the plan away (S15).
+func (s Steps) Clear(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	if !s.Plan.Placeholder.Used() {
+		return plans.Done(), nil
+	}
+	var all []plans.Observation
+	for _, side := range plans.Sides() {
+		var list corev1.PodList
+		ref := s.Plan.On(side)
+		if err := s.On[side].List(ctx, &list, client.InNamespace(ref.Namespace), client.MatchingLabels{Label: s.Plan.Name}); err != nil {
+			return plans.Observation{}, fmt.Errorf("listing the placeholders of %s: %w", ref, err)
+		}
+		for k := range list.Items {
+			if pod := &list.Items[k]; pod.DeletionTimestamp == nil && m.Stamp.Mine(pod) {
+				all = append(all, s.remove(side, pod, "which is not needed any more"))
+			}
+		}
+	}
+	return plans.Together(all), nil
+}
+
+func (s Steps) placeholder(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
+	ref := s.Plan.On(side)
+	return clusters.Get[corev1.Pod](ctx, s.On[side], ref.Namespace, s.Plan.Place(side, ordinal), ref.String())
+}
+
+func (s Steps) remove(side plans.Side, pod *corev1.Pod, why string) plans.Observation {
+	return plans.Write(fmt.Sprintf("%s: delete placeholder %s, %s", side, pod.Name, why), plans.Undo{}, func(ctx context.Context) error {
+		return writes.DeletePlaceholder(ctx, s.On[side], pod, Label)
+	})
+}
+
+func (s Steps) called(side plans.Side, name string) string {
+	ref := s.Plan.On(side)
+	return fmt.Sprintf("placeholder %s of %s", name, ref)
+}

@@ -1,0 +1,104 @@
+package placeholder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Proof says how far a placeholder has come.
+type Proof struct {
+	// Node is where the scheduler has put it, or "".
+	Node string
+	// Warm reports that all images are there and all volumes are mounted.
+	Warm bool
+	// Ended reports that it holds no place any more: it was evicted, preempted, or has reached its deadline.
+	Ended bool
+	// Stuck reports that the user has to act: it does not wait for something that is on its way.
+	Stuck bool
+	// Lacks says what is still missing, in the words of who said no; "" if nothing is.
+	Lacks string
+}
+
+// Read returns what a placeholder proves. The words of the scheduler and the kubelet are those of its status.
+func Read(pod *corev1.Pod) Proof {
+	p := Proof{Node: pod.Spec.NodeName}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		p.Ended = true
+		p.Lacks = "it has ended: " + cmp.Or(strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message), "no reason is given")
+		return p
+	}
+	if p.Node == "" {
+		p.Lacks = "no node is found for it yet"
+		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
+			p.Stuck = c.Reason == corev1.PodReasonUnschedulable
+		}
+		return p
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && !slices.ContainsFunc(pod.Status.ContainerStatuses, notRunning) {
+			p.Lacks = fmt.Sprintf("node %s does not answer", p.Node) // its controller says so: nothing in it is ever unready
+			return p
+		}
+		p.Warm = true
+		return p
+	}
+	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {
+			p.Lacks = fmt.Sprintf("on node %s container %s (%s) %s", p.Node, s.Name, s.Image, lacks)
+			p.Stuck = stuck
+			return p
+		}
+	}
+	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
+		p.Lacks = fmt.Sprintf("the kubelet of node %s has not begun", p.Node)
+		return p
+	}
+	p.Warm = true
+	return p
+}
+
+// lackOf returns what one container still lacks. One that was started has its image and its volumes, whether or not it
+// could run the program that it was told to run. Only the one that brings the program must end well.
+func lackOf(s corev1.ContainerStatus, brings bool) (lacks string, stuck bool) {
+	w, ended := s.State.Waiting, s.State.Terminated
+	started := s.State.Running != nil || ended != nil || s.LastTerminationState.Terminated != nil || failsToStart(w)
+	switch {
+	case brings && (failsToStart(w) || ended != nil && ended.ExitCode != 0):
+		stuck = true
+	case started:
+		return "", false
+	}
+	if w == nil {
+		return "waits", stuck
+	}
+	return "waits: " + strings.TrimSpace(w.Reason+" "+w.Message), stuck || broken(w)
+}
+
+// failsToStart reports whether the image and the volumes of a container are there, and its program could not be run.
+func failsToStart(w *corev1.ContainerStateWaiting) bool {
+	return w != nil && slices.Contains([]string{"RunContainerError", "StartError", "CrashLoopBackOff"}, w.Reason)
+}
+
+// broken reports whether a container waits for the user to act. The kubelet tries again.
+func broken(w *corev1.ContainerStateWaiting) bool {
+	return slices.Contains([]string{
+		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError",
+	}, w.Reason)
+}
+
+func notRunning(s corev1.ContainerStatus) bool { return s.State.Running == nil }
+
+func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for k := range pod.Status.Conditions {
+		if pod.Status.Conditions[k].Type == t {
+			return &pod.Status.Conditions[k]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package plans
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Proof is how much must be proven of the place of an ordinal on the side that receives it, before the ordinal leaves.
+type Proof string
+
+// What is proven by a placeholder: a pod that takes the place of the ordinal.
+const (
+	// NoProof makes no placeholder: what the checks say must do.
+	NoProof Proof = "off"
+	// Scheduled has the scheduler put the placeholder on a node: quotas, the admission chain and a node have said yes.
+	Scheduled Proof = "schedule"
+	// Warm also has its images pulled, and its ConfigMaps, Secrets and other volumes mounted, on that node.
+	Warm Proof = "warm"
+)
+
+// Placeholder is how the places of ordinals are taken before they leave.
+type Placeholder struct {
+	// Proof is off, schedule or warm.
+	Proof Proof `json:"proof,omitempty"`
+	// Image has the program that its containers run, which waits. Without one they are told to run what no image has.
+	Image string `json:"image,omitempty"`
+	// PriorityClass is a class below all others, by which whatever needs the room may take it.
+	PriorityClass string `json:"priorityClass,omitempty"`
+}
+
+// Used reports whether placeholders are made.
+func (p Placeholder) Used() bool { return p.Proof == Scheduled || p.Proof == Warm }
+
+// off returns it with one word for off.
+func (p Placeholder) off() Placeholder {
+	if p.Proof == NoProof {
+		p.Proof = ""
+	}
+	return p
+}
+
+// Misfit returns what is wrong with it, or "".
+func (p Placeholder) Misfit() string {
+	switch {
+	case p.Proof != "" && p.Proof != NoProof && !p.Used():
+		return fmt.Sprintf("proof is %.20q, expected off, schedule or warm", p.Proof)
+	case !p.Used() && (p.Image != "" || p.PriorityClass != ""):
+		return "image and priorityClass belong to a placeholder that is made: proof must be schedule or warm"
+	case len(p.Image) > 512 || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || unicode.IsControl(r) }):
+		return fmt.Sprintf("image is %.60q, expected the name of an image", p.Image)
+	case p.PriorityClass != "" && !subdomain(p.PriorityClass):
+		return fmt.Sprintf("priorityClass is %.60q, expected the name of a PriorityClass", p.PriorityClass)
+	}
+	return ""
+}
+
+// PlaceholderLabel on a placeholder holds the name of its plan.
+const PlaceholderLabel = "stsmigrate.dev/placeholder"
