@@ -170,8 +170,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	looks[plans.Relax] = sets.InTurn(sets.Unpin(p, through), looks[plans.Relax])
 	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
 	places := placeholder.Steps{Pair: w.Pair}
-	looks[plans.Vacate] = sets.InTurn(places.Yield, looks[plans.Vacate])
-	looks[plans.Grow] = sets.InTurn(places.Yield, looks[plans.Grow])
+	looks[plans.Vacate], looks[plans.Grow] = places.First(looks[plans.Vacate]), places.First(looks[plans.Grow])
 	for op := range looks {
 		if op.Guarded() {
 			looks[op] = w.Outside(looks[op])

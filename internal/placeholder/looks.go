@@ -176,12 +176,23 @@ func named(pod *corev1.Pod, other corev1.Pod) bool {
 	return true
 }
 
+// First returns a look that gives the places free before it looks. What it has seen is what the other look has seen: its old
+// values and its proofs are in that.
+func (s Steps) First(look plans.Look) plans.Look {
+	if !s.Plan.Placeholder.Used() {
+		return look
+	}
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+		if free, err := s.Yield(ctx, m); err != nil || free.Standing != plans.After {
+			return free, err
+		}
+		return look(ctx, m)
+	}
+}
+
 // Yield is the look that gives the place of each ordinal free when the ordinal's pod has gone on its old side: the room is
 // free exactly when it is needed. Nothing waits for the kubelet: a placeholder has nothing to lose.
 func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if !s.Plan.Placeholder.Used() {
-		return plans.Done(), nil
-	}
 	var all []plans.Observation
 	for o := range m.Ordinals.All() {
 		pod, err := s.placeholder(ctx, m.To(), o)
