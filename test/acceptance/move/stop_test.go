@@ -7,13 +7,18 @@ import (
 	"testing"
 )
 
+// hearsHangups lets what a test starts hear a hang-up. Under nohup it is ignored, and what is started there ignores it too.
+func hearsHangups(t *testing.T) {
+	t.Helper()
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(unheard) }) // the cases of a test run after its function has returned
+}
+
 // One request to stop, however often it arrives, finishes the wave in flight: nothing is down, the budgets are open, and
 // another process can go on at once.
 func TestASignalInMidWaveLeavesNothingDown(t *testing.T) {
-	// Under nohup a hang-up is ignored, and what is started there ignores it too.
-	unheard := make(chan os.Signal, 1)
-	signal.Notify(unheard, syscall.SIGHUP)
-	t.Cleanup(func() { signal.Stop(unheard) }) // the cases run after this function has returned
+	hearsHangups(t)
 	for name, copies := range map[string][]syscall.Signal{
 		"Ctrl-C, forwarded":    {syscall.SIGINT, syscall.SIGINT},
 		"a process manager":    {syscall.SIGTERM, syscall.SIGHUP},

@@ -105,6 +105,7 @@ func TestAPersonPausesAndStops(t *testing.T) {
 // However a watch ends, the terminal is as it was. A process that is killed can put nothing back: it has not hidden the
 // cursor and shows no other screen.
 func TestAKilledWatchLeavesTheTerminal(t *testing.T) {
+	hearsHangups(t)
 	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		s.planned()
