@@ -163,7 +163,10 @@ func (s fixture) requester(t *testing.T, p place) caller {
 }
 
 // asks waits until the client has had answers.
-func (c caller) asks(t *testing.T) { c.answered(t, 50) }
+func (c caller) asks(t *testing.T) {
+	t.Helper()
+	c.answered(t, 50)
+}
 
 // answered waits until the client has had this many more answers.
 func (c caller) answered(t *testing.T, more int) {

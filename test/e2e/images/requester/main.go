@@ -102,10 +102,11 @@ func pass(ctx context.Context, listen, target string) error {
 	}()
 	for {
 		from, err := l.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was told to end
+		default:
 			return err
 		}
 		go func() {
