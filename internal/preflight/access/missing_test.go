@@ -275,3 +275,12 @@ func TestTheRolesToLookWriteNothing(t *testing.T) {
 		}
 	}
 }
+
+// A user who may not get or list something makes no plan. Who only may not write makes one, and another user carries it out.
+func TestARightToLookIsOneThatAPlanNeeds(t *testing.T) {
+	for verbs, want := range map[string]bool{"get": true, "list": true, "get patch": true, "create patch delete": false, "": false} {
+		if got := looks(part.Right{Verbs: strings.Fields(verbs)}); got != want {
+			t.Errorf("%q: %t", verbs, got)
+		}
+	}
+}
