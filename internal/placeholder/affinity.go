@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 )
 
 // affinity returns the rules of the pod, with three of our own. It goes where the volumes that will arrive can be reached.
@@ -89,7 +91,7 @@ func (p Place) others(t corev1.PodAffinityTerm) corev1.PodAffinityTerm {
 // selectsItself reports whether a term is about the pod that has it. Terms about namespaces by their labels are taken for
 // such: then it is only more careful.
 func selectsItself(pod *corev1.Pod, t corev1.PodAffinityTerm) (bool, error) {
-	s, err := metav1.LabelSelectorAsSelector(asOf(pod, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
+	s, err := metav1.LabelSelectorAsSelector(scheduling.Meant(pod.Labels, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
 	if err != nil {
 		return false, fmt.Errorf("the affinity of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -105,27 +107,9 @@ func preferred(pod *corev1.Pod, terms []corev1.WeightedPodAffinityTerm) {
 
 // resolved returns a term as it is meant in the pod of the ordinal: its keys stand for the labels of that pod.
 func resolved(pod *corev1.Pod, t corev1.PodAffinityTerm) corev1.PodAffinityTerm {
-	t.LabelSelector = asOf(pod, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys)
+	t.LabelSelector = scheduling.Meant(pod.Labels, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys)
 	t.MatchLabelKeys, t.MismatchLabelKeys = nil, nil
 	return t
-}
-
-// asOf adds to a selector what an API server adds for the labels of a pod.
-func asOf(pod *corev1.Pod, of *metav1.LabelSelector, match, mismatch []string) *metav1.LabelSelector {
-	if of == nil {
-		return nil
-	}
-	of = of.DeepCopy()
-	add := func(keys []string, op metav1.LabelSelectorOperator) {
-		for _, key := range keys {
-			if value, there := pod.Labels[key]; there {
-				of.MatchExpressions = append(of.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
-			}
-		}
-	}
-	add(match, metav1.LabelSelectorOpIn)
-	add(mismatch, metav1.LabelSelectorOpNotIn)
-	return of
 }
 
 // nodes returns the terms of node affinity: what the pod asks, and where each volume can be reached, and none of the places

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -168,7 +169,7 @@ func (s Steps) beside(ctx context.Context, side plans.Side, p *Place) error {
 // named reports whether every term of affinity of a pod is about the other one.
 func named(pod *corev1.Pod, other corev1.Pod) bool {
 	for _, t := range pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-		s, err := metav1.LabelSelectorAsSelector(asOf(pod, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
+		s, err := metav1.LabelSelectorAsSelector(scheduling.Meant(pod.Labels, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
 		if err != nil || !s.Matches(labels.Set(other.Labels)) {
 			return false
 		}

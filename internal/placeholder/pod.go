@@ -9,6 +9,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -81,7 +82,7 @@ func Make(p Place) (pod *corev1.Pod, unproven []string, err error) {
 	}
 	for k := range spec.TopologySpreadConstraints {
 		c := &spec.TopologySpreadConstraints[k]
-		c.LabelSelector, c.MatchLabelKeys = asOf(of, c.LabelSelector, c.MatchLabelKeys, nil), nil
+		c.LabelSelector, c.MatchLabelKeys = scheduling.Meant(of.Labels, c.LabelSelector, c.MatchLabelKeys, nil), nil
 	}
 	total := podresource.PodRequests(of, podresource.PodResourcesOptions{})
 	if len(ordinary(spec.InitContainers)) > 0 {

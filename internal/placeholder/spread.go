@@ -10,6 +10,8 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	rules "github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 )
 
 // Full returns the places in which the topology spread of a pod leaves no room, by topology key. peers are the pods of its
@@ -21,7 +23,7 @@ func Full(pod *corev1.Pod, nodes []corev1.Node, peers, others []corev1.Pod) (map
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}
-		selector, err := metav1.LabelSelectorAsSelector(asOf(pod, c.LabelSelector, c.MatchLabelKeys, nil))
+		selector, err := metav1.LabelSelectorAsSelector(rules.Meant(pod.Labels, c.LabelSelector, c.MatchLabelKeys, nil))
 		if err != nil {
 			return nil, fmt.Errorf("the topology spread of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}

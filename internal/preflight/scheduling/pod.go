@@ -185,22 +185,28 @@ func termOf(p *corev1.Pod, of corev1.PodAffinityTerm) (t term, err error) {
 	return t, nil
 }
 
-// selects returns the selector of a rule with what the own labels of its pod add. An API server adds the same to a pod
-// that is created, and nothing to a template.
+// selects returns the selector of a rule as it is meant in a pod with these labels.
 func selects(own map[string]string, of *metav1.LabelSelector, match, mismatch []string) (labels.Selector, error) {
-	if of != nil {
-		of = of.DeepCopy()
-		add := func(keys []string, op metav1.LabelSelectorOperator) {
-			for _, key := range keys {
-				if value, there := own[key]; there {
-					of.MatchExpressions = append(of.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
-				}
+	return metav1.LabelSelectorAsSelector(Meant(own, of, match, mismatch))
+}
+
+// Meant returns the selector of a rule with what the own labels of its pod add. An API server adds the same to a pod that
+// is created, and nothing to a template.
+func Meant(own map[string]string, of *metav1.LabelSelector, match, mismatch []string) *metav1.LabelSelector {
+	if of == nil {
+		return nil
+	}
+	of = of.DeepCopy()
+	add := func(keys []string, op metav1.LabelSelectorOperator) {
+		for _, key := range keys {
+			if value, there := own[key]; there {
+				of.MatchExpressions = append(of.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
 			}
 		}
-		add(match, metav1.LabelSelectorOpIn)
-		add(mismatch, metav1.LabelSelectorOpNotIn)
 	}
-	return metav1.LabelSelectorAsSelector(of)
+	add(match, metav1.LabelSelectorOpIn)
+	add(mismatch, metav1.LabelSelectorOpNotIn)
+	return of
 }
 
 // Ports returns the ports of the node that the pod takes.
