@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,11 +129,7 @@ func TestWhatClientsLoseIsFound(t *testing.T) {
 		}
 		var got []string
 		for _, f := range found {
-			level := f.Level
-			if level == "" {
-				level = check.Fail
-			}
-			got = append(got, fmt.Sprintf("%s %s: %s", level, f.Object, f.Saw))
+			got = append(got, seenAs(f))
 			if f.Level != check.Warn && !strings.Contains(f.Remedy, "--ignore clients") {
 				t.Errorf("%s: %s says not that it may be ignored: %s", name, f.Object, f.Remedy)
 			}
@@ -187,4 +184,9 @@ func TestAPlanShowsTheEndpointsOfEachWave(t *testing.T) {
 	if text := (&Report{Clients: served}).Served(); !strings.Contains(text, "not bridged: it loses them") {
 		t.Error(text)
 	}
+}
+
+// seenAs returns a finding as LEVEL OBJECT: SAW.
+func seenAs(f check.Finding) string {
+	return fmt.Sprintf("%s %s: %s", cmp.Or(f.Level, check.Fail), f.Object, f.Saw)
 }

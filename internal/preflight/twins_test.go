@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,11 +93,7 @@ func TestTwinsAreMadeWhereNoneIs(t *testing.T) {
 		}
 		var got []string
 		for _, f := range found {
-			level := f.Level
-			if level == "" {
-				level = check.Fail
-			}
-			got = append(got, fmt.Sprintf("%s %s: %s", level, f.Object, f.Saw))
+			got = append(got, seenAs(f))
 			if f.Remedy == "" {
 				t.Errorf("%s: %s says not what to do", name, f.Object)
 			}
