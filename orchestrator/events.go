@@ -26,6 +26,11 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	}
 	if err == nil {
 		r.orchestrator.gauges.away(r.plan.Name, p.Left)
+		unplaced := int32(0)
+		if p.Kind == engine.Waiting && p.ID == reasons.PlaceNotReady {
+			unplaced = p.Step.Ordinals.Replicas
+		}
+		r.orchestrator.gauges.waits(r.plan.Name, unplaced)
 	}
 	switch {
 	case err != nil:
@@ -61,7 +66,14 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 			}
 			r.orchestrator.spans.tell(ctx, r.plan, waveSpans(r.plan, p.Step, *p.Took, r.orchestrator.Now())...)
 		}
-		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To())
+		elsewhere := ""
+		if p.Came != nil {
+			for _, one := range p.Came.Placed {
+				r.orchestrator.gauges.placed.WithLabelValues(string(r.plan.Placeholder.Proof)).Observe(one.Seconds)
+			}
+			elsewhere = p.Came.Elsewhere
+		}
+		l.Info("available", "pods", r.plan.Pods(p.Step.Ordinals), "on", p.Step.To(), "elsewhere", elsewhere)
 		r.tell(corev1.EventTypeNormal, "OrdinalArrived", fmt.Sprintf("%s available on the %s (%s)", r.plan.Pods(p.Step.Ordinals), p.Step.To(), r.plan.On(p.Step.To())))
 	}
 	r.orchestrator.isNews(r.plan.Name, aboutRun, "")
@@ -69,6 +81,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 
 // ended reports how a run has ended.
 func (r *run) ended(ctx context.Context, how engine.Progress) {
+	r.orchestrator.gauges.waits(r.plan.Name, 0)
 	switch {
 	case how.Overtaken: // its new holder reports it
 	case how.Kind == engine.Blocked:

@@ -15,9 +15,9 @@ import (
 
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
-	running, waiting, state, step, ordinals, left, clusters, queue *prometheus.GaugeVec
+	running, waiting, state, step, ordinals, left, clusters, queue, unplaced *prometheus.GaugeVec
 	arrived, errors, panics, notices                               *prometheus.CounterVec
-	downtime                                                       *prometheus.HistogramVec
+	downtime, placed                                               *prometheus.HistogramVec
 
 	lock   sync.Mutex
 	states map[string]plans.State // by plan
@@ -47,6 +47,8 @@ func (g *gauges) list() []metric {
 			[]string{"span"},
 			"For how long a wave was on neither side: `terminate` (its pods end), `detach` (node and storage let go), `handOver` (claims and volumes), `attach` (scheduled and attached), `ready`.", &g.downtime,
 		},
+		{"stsmigrate_place_seconds", []string{"proof"}, "How long a placeholder took from its creation until it had proven the place of its ordinal (`schedule`, `warm`), with the ordinal up.", &g.placed},
+		{"stsmigrate_places_waiting", []string{"plan"}, "Ordinals that stay up until their placeholders have their places; absent while no plan waits for that.", &g.unplaced},
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
 		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is blocked. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
@@ -147,6 +149,15 @@ func (g *gauges) stateless(plan string) {
 	g.state.DeletePartialMatch(prometheus.Labels{"plan": plan})
 }
 
+// waits exports how many ordinals stay up until their placeholders have their places; 0 means that none does.
+func (g *gauges) waits(plan string, ordinals int32) {
+	if ordinals == 0 {
+		g.unplaced.DeleteLabelValues(plan)
+	} else {
+		g.unplaced.WithLabelValues(plan).Set(float64(ordinals))
+	}
+}
+
 // away exports since when a wave has been on neither side; the zero time means that none is.
 func (g *gauges) away(plan string, since time.Time) {
 	if since.IsZero() {
@@ -166,4 +177,5 @@ func (g *gauges) forget(plan string) {
 	g.step.DeletePartialMatch(of)
 	g.ordinals.DeletePartialMatch(of)
 	g.left.DeletePartialMatch(of)
+	g.unplaced.DeletePartialMatch(of)
 }

@@ -120,6 +120,8 @@ type Observation struct {
 	Eases bool
 	// Nodes, with After of a Grow, has the node of each pod by its ordinal. It is only reported.
 	Nodes map[int32]string
+	// Placed, with After of a preparation, has the places that were taken for the wave. It is only reported.
+	Placed []Placed
 	// Available, with After of a Grow, is when the last pod of the wave became available, by the clock of its node and
 	// to the second; zero if that is not known. It is only reported.
 	Available time.Time

@@ -32,6 +32,28 @@ type Placeholder struct {
 // Used reports whether placeholders are made.
 func (p Placeholder) Used() bool { return p.Proof == Scheduled || p.Proof == Warm }
 
+// Proven says what is proven of the place of an ordinal before it leaves, or "".
+func (p Placeholder) Proven() string {
+	switch p.Proof {
+	case Scheduled:
+		return "a node"
+	case Warm:
+		return "a node, images pulled, volumes mounted"
+	case NoProof:
+	}
+	return ""
+}
+
+// Placed is the place of an ordinal that has left, or leaves, as its placeholder had taken it. It is only reported.
+type Placed struct {
+	// Ordinal is the number of the ordinal.
+	Ordinal int32 `json:"ordinal"`
+	// Node is the node on which the place was taken.
+	Node string `json:"node"`
+	// Seconds is how long it took from the creation of the placeholder until it had proven its place; 0 if that is not known.
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
 // off returns it with one word for off.
 func (p Placeholder) off() Placeholder {
 	if p.Proof == NoProof {

@@ -70,6 +70,8 @@ type Progress struct {
 	Overtaken bool
 	// Took, when a wave has arrived, is the length of each span of its downtime.
 	Took *Took
+	// Came, when a wave has arrived, is how its places were taken; nil if none was.
+	Came *Came
 	// Forecast, when the first wave has arrived, is how long the others will be on neither side, in words.
 	Forecast string
 	// Downtime, with Finished, is the sum of these spans over the plan; nil if nothing was measured.
@@ -315,6 +317,8 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 		if ready, next, err := e.prepared(ctx, step, began); err != nil || ready.Standing != plans.After {
 			e.retainPermit(step, ready, err)
 			return e.unprepared(ctx, step, next, ready, err)
+		} else if step.Op.Leaves() {
+			e.placed(step, ready.Placed)
 		}
 		if err := e.admits(ctx, step); err != nil {
 			return Progress{Step: step}, err
@@ -326,8 +330,8 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 	e.clock(step, observed)
 	switch observed.Standing {
 	case plans.After:
-		took := e.pass(step, observed)
-		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: took, Forecast: e.forecast(step, took)}, nil
+		came, took := e.came(step, observed), e.pass(step, observed)
+		return Progress{Kind: Advanced, Step: step, Reason: observed.Reason, Took: took, Came: came, Forecast: e.forecast(step, took)}, nil
 	case plans.Conflict:
 		return e.block(ctx, step, observed.ID, observed.Reason)
 	case plans.During:

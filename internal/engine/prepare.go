@@ -5,7 +5,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
-	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -29,7 +28,13 @@ type preparation struct {
 // preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
 // places are.
 func preparing(p *plans.Plan, on clusters.Clusters) plans.Look {
-	return sets.InTurn(storage.Prepare(p, on), placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Prepare)
+	volumes, places := storage.Prepare(p, on), placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Prepare
+	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+		if s, err := volumes(ctx, m); err != nil || s.Standing != plans.After {
+			return s, err
+		}
+		return places(ctx, m)
+	}
 }
 
 // preparable reports whether anything is done for a wave before it leaves.

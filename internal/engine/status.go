@@ -49,12 +49,9 @@ type View struct {
 	InFlight *InFlight `json:"inFlight,omitempty"`
 	// Unavailable is how many ordinals are available on neither side; nil if a side was not read.
 	Unavailable *int32 `json:"unavailable"`
-	// BudgetsTightSince is when the budgets were tightened for the wave under way; missing without one.
-	BudgetsTightSince *metav1.Time `json:"budgetsTightSince,omitempty"`
-	// BudgetsTightLongest is the longest time that a wave took from Tighten to Relax, in seconds.
-	BudgetsTightLongest float64 `json:"budgetsTightLongestSeconds,omitempty"`
-	// Budgets are the PodDisruptionBudgets of the two sides, as far as they exist and can be read.
-	Budgets []BudgetView `json:"budgets,omitempty"`
+	BudgetsView `json:",inline"`
+	// Places is what is known of the places that placeholders take; missing without them, and when no ordinal leaves any more.
+	Places *Places `json:"places,omitempty"`
 	// Drains, while the plan rests and only nodes of one side can be drained, states which side that
 	// is and how to allow both.
 	Drains string `json:"drains,omitempty"`
@@ -104,6 +101,16 @@ func (v *View) LooksOn() bool { return v.looksOn }
 // Active reports whether a process continues the plan now.
 func (v *View) Active() bool { return v.Holder != "" && v.work }
 
+// BudgetsView is how the budgets are, and were.
+type BudgetsView struct {
+	// BudgetsTightSince is when the budgets were tightened for the wave under way; missing without one.
+	BudgetsTightSince *metav1.Time `json:"budgetsTightSince,omitempty"`
+	// BudgetsTightLongest is the longest time that a wave took from Tighten to Relax, in seconds.
+	BudgetsTightLongest float64 `json:"budgetsTightLongestSeconds,omitempty"`
+	// Budgets are the PodDisruptionBudgets of the two sides, as far as they exist and can be read.
+	Budgets []BudgetView `json:"budgets,omitempty"`
+}
+
 // BudgetView shows how many pods of a side may be evicted now.
 type BudgetView struct {
 	Side    plans.Side `json:"side"`    // Side is source or destination.
@@ -139,11 +146,12 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v := &View{
 		APIVersion: plans.APIVersion, Kind: "PlanStatus", DownSeconds: j.Downtime.InSeconds(),
-		Made: p.Made, EndedAt: j.EndedAt, Plan: p.Name, Holder: plans.Line(holder), Keeper: plans.Line(keeper), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, BudgetsTightSince: j.TightSince, Downtime: j.Downtime,
+		Made: p.Made, EndedAt: j.EndedAt, Plan: p.Name, Holder: plans.Line(holder), Keeper: plans.Line(keeper), Source: p.Source, Destination: p.Destination, Epoch: j.Epoch, MaxUnavailable: p.MaxUnavailable, Downtime: j.Downtime,
 	}
 	if v.Timeline, err = store.Timeline(ctx, p, j); err != nil {
 		v.Untold = plans.Line(err.Error())
 	}
+	v.BudgetsTightSince = j.TightSince
 	if j.LongestTight != nil {
 		v.BudgetsTightLongest = j.LongestTight.Seconds()
 	}
@@ -171,6 +179,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	}
 	v.Differs = differing(ctx, clusters.Pair{Plan: p, On: on}, lost, j)
 	v.flies(p, j, now())
+	v.places(ctx, clusters.Pair{Plan: p, On: on}, lost, j, now())
 	v.Reason, v.Overdue = plans.Line(v.Reason), plans.Line(v.Overdue) // any program may have written them
 	return v, nil
 }

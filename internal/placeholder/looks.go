@@ -46,7 +46,11 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		}
 		all = append(all, one)
 	}
-	return plans.Together(all), nil
+	out := plans.Together(all)
+	for _, one := range all {
+		out.Placed = append(out.Placed, one.Placed...)
+	}
+	return out, nil
 }
 
 // take looks at the place of one ordinal.
@@ -78,10 +82,12 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 		return s.remove(m.To(), pod, "since it was made of another pod template"), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
-	case proof.Node != "" && s.Plan.Placeholder.Proof == plans.Scheduled, proof.Warm:
-		return plans.Done(), nil
+	case proof.Has(s.Plan.Placeholder.Proof):
+		taken := plans.Done()
+		taken.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
+		return taken, nil
 	}
-	return plans.Wait(reasons.PlaceNotReady, fmt.Sprintf("%s does not have its place yet, so %s stays up: %s", what, s.Plan.Pod(m.From, ordinal), proof.Lacks)).Idly(), nil
+	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
 }
 
 // make returns the write of a placeholder.
@@ -96,7 +102,7 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
-	pod, _, err := Make(place)
+	pod, err := Make(place)
 	if err != nil {
 		return plans.Stop(reasons.PlaceTaken, err.Error()), nil
 	}
@@ -117,7 +123,7 @@ func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) 
 // Tried returns the placeholder of an ordinal for a dry run, before the plan has begun: without an owner, and without the
 // account of the pod, neither of which may be there yet.
 func Tried(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) (*corev1.Pod, error) {
-	pod, _, err := Make(of(p, side, set, ordinal))
+	pod, err := Make(of(p, side, set, ordinal))
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ type Place struct {
 	Deadline int64
 }
 
-// Make returns the placeholder. What it cannot stand for is said in words.
-func Make(p Place) (pod *corev1.Pod, unproven []string, err error) {
+// Make returns the placeholder. What it does not stand for is what Unproven returns.
+func Make(p Place) (pod *corev1.Pod, err error) {
 	of := p.Pod.DeepCopy()
 	pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -78,20 +78,14 @@ func Make(p Place) (pod *corev1.Pod, unproven []string, err error) {
 	pod.Annotations[TagAnnotation] = p.Tag
 	spec := &pod.Spec
 	if spec.Affinity, err = p.affinity(of); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for k := range spec.TopologySpreadConstraints {
 		c := &spec.TopologySpreadConstraints[k]
 		c.LabelSelector, c.MatchLabelKeys = scheduling.Meant(of.Labels, c.LabelSelector, c.MatchLabelKeys, nil), nil
 	}
 	total := podresource.PodRequests(of, podresource.PodResourcesOptions{})
-	if len(ordinary(spec.InitContainers)) > 0 {
-		unproven = append(unproven, "its init containers: they do not run, and their images are not pulled")
-	}
-	if len(spec.ResourceClaims) > 0 {
-		unproven = append(unproven, "its devices (resourceClaims)")
-		spec.ResourceClaims = nil
-	}
+	spec.ResourceClaims = nil
 	// A sidecar is an init container that goes on running: its image is pulled and its room is needed like that of any other.
 	spec.Containers = append(spec.Containers, sidecars(spec.InitContainers)...)
 	spec.InitContainers, spec.EphemeralContainers = nil, nil
@@ -109,7 +103,7 @@ func Make(p Place) (pod *corev1.Pod, unproven []string, err error) {
 	if p.PriorityClass != "" {
 		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = p.PriorityClass, nil, nil
 	}
-	return pod, unproven, nil
+	return pod, nil
 }
 
 func sidecar(c corev1.Container) bool {

@@ -19,6 +19,8 @@ type Proof struct {
 	Ended bool
 	// Stuck reports that the user has to act: it does not wait for something that is on its way.
 	Stuck bool
+	// Why is the word of the scheduler or the kubelet for what is missing, such as ImagePullBackOff.
+	Why string
 	// Lacks says what is still missing, in the words of who said no; "" if nothing is.
 	Lacks string
 }
@@ -35,7 +37,8 @@ func Read(pod *corev1.Pod) Proof {
 		p.Lacks = "no node is found for it yet"
 		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
-			p.Stuck = c.Reason == corev1.PodReasonUnschedulable
+			p.Why = c.Reason
+			p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
 		}
 		return p
 	}
@@ -51,6 +54,9 @@ func Read(pod *corev1.Pod) Proof {
 		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {
 			p.Lacks = fmt.Sprintf("on node %s container %s (%s) %s", p.Node, s.Name, s.Image, lacks)
 			p.Stuck = stuck
+			if w := s.State.Waiting; w != nil {
+				p.Why = w.Reason
+			}
 			return p
 		}
 	}

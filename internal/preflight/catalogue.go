@@ -435,6 +435,12 @@ func capacityChecks() []row {
 			about:  "the scheduler finds a node for each pod that is to come, in the order of the plan: taints, affinity, room, ports, spread, volumes",
 			remedy: "add nodes or free some, or --ignore nodes-fit where nodes come on demand",
 		},
+		{
+			name: "place-proven", worst: check.Fail, ignorable: true, run: trials.PlaceProven,
+			oneWay: "the source ran these pods",
+			about:  "the placeholders of the plan, if it has any, prove all of the pods: they have no init containers, no devices, and no NetworkPolicy is about their labels",
+			remedy: "see to it yourself that what no placeholder proves works there, then --ignore place-proven",
+		},
 	})
 }
 

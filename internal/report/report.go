@@ -95,6 +95,9 @@ type Wave struct {
 	From []string `json:"from,omitempty"`
 	// Onto has the nodes that the pods have reached, in the order of the ordinals.
 	Onto []string `json:"onto,omitempty"`
+	// Places has the nodes on which placeholders had taken the places of the pods before these left, in the order of the
+	// ordinals; missing without placeholders.
+	Places []string `json:"places,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
 	// Gaps are the times in which no process carried the wave on.
@@ -105,6 +108,17 @@ type Wave struct {
 	Process string `json:"process,omitempty"`
 	// Epoch is the epoch of the process that has seen the wave arrive.
 	Epoch int64 `json:"epoch"`
+}
+
+// Reached returns the nodes that the pods have reached, and for each that is another one where its place was taken.
+func (w Wave) Reached() []string {
+	out := slices.Clone(w.Onto)
+	for k, node := range out {
+		if k < len(w.Places) && w.Places[k] != "" && node != "" && w.Places[k] != node {
+			out[k] = node + " (its place: " + w.Places[k] + ")"
+		}
+	}
+	return out
 }
 
 // Level is how many ordinals were away from this time on.
@@ -167,7 +181,7 @@ func waveOf(p *plans.Plan, w journal.Wave) Wave {
 	arrived := metav1.NewMicroTime(w.Arrived())
 	out := Wave{
 		Pods: p.Pods(w.Ordinals), Ordinals: slices.Collect(w.Ordinals.All()), To: w.To, Left: w.Left, Arrived: &arrived,
-		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch, Writes: w.Writes,
+		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch, Writes: w.Writes, Places: w.Places,
 	}
 	if w.To == plans.Destination {
 		out.Budgets = preview.Budgets(p, w.Ordinals)

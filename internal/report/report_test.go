@@ -76,6 +76,22 @@ func TestTheReportSaysHowManyWereAway(t *testing.T) {
 	}
 }
 
+// Where a place was taken is in the report, and that a pod came elsewhere is said beside its node.
+func TestTheReportSaysWhereThePlacesWere(t *testing.T) {
+	p, j, whole := moved(t)
+	whole.Waves[0].Places, whole.Waves[1].Places = []string{"node-c"}, []string{"node-b"}
+	r := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second))
+	for k, want := range []string{"node-b (its place: node-c)", "node-b", "node-b"} {
+		if got := r.Waves[k].Reached(); !slices.Equal(got, []string{want}) {
+			t.Errorf("wave %d reached %q, expected %q", k, got, want)
+		}
+	}
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "its place: node-c") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTheReportHasTheWaveUnderWay(t *testing.T) {
 	p, j, whole := moved(t)
 	r := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second))

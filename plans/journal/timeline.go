@@ -27,6 +27,8 @@ type Timeline struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Checks is what the checks before the first write have answered.
 	Checks *Checked `json:"checks,omitempty"`
+	// Placed, in a journal, has the places that were taken for the wave that has left, or leaves.
+	Placed []plans.Placed `json:"placed,omitempty"`
 	// Sent, in a journal, counts the writes since the last wave: of objects, and of the journal itself.
 	Sent int `json:"sent,omitempty"`
 	// Stored, in a journal, reports that the ConfigMap of the timeline may have entries that are not here.
@@ -83,6 +85,9 @@ type Wave struct {
 	// Nodes has the nodes that each ordinal has left and reached, from the lowest ordinal upwards; empty
 	// where not known.
 	Nodes [][2]string `json:"nodes,omitempty"`
+	// Places has the nodes on which the places of the ordinals were taken before they left, from the lowest ordinal upwards;
+	// empty where none was taken.
+	Places []string `json:"places,omitempty"`
 	// Epoch is the epoch of the process that has seen the wave arrive.
 	Epoch int64 `json:"epoch"`
 	// Writes counts what was sent since the wave before: without what a process has sent since its last record and
@@ -202,7 +207,19 @@ func (t *Timeline) Merge(later Timeline) Timeline {
 }
 
 // Emptied returns what stays in the journal when the entries are stored elsewhere.
-func (t *Timeline) Emptied() Timeline { return Timeline{Begun: t.Begun, Sent: t.Sent, Stored: true} }
+func (t *Timeline) Emptied() Timeline {
+	return Timeline{Begun: t.Begun, Placed: t.Placed, Sent: t.Sent, Stored: true}
+}
+
+// Place returns the node on which the place of an ordinal was taken, or "".
+func (t *Timeline) Place(ordinal int32) string {
+	for _, p := range t.Placed {
+		if p.Ordinal == ordinal {
+			return p.Node
+		}
+	}
+	return ""
+}
 
 // size returns the number of bytes that the timeline takes.
 func (t *Timeline) size() int {
@@ -241,6 +258,8 @@ func (t *Timeline) Validate(p *plans.Plan) error {
 			return fmt.Errorf("timeline.waves has the gaps %v at step %d, expected at most %d, each with a number of seconds", w.Gaps, w.Seq, maxGaps)
 		case len(w.Nodes) > int(w.Ordinals.Replicas):
 			return fmt.Errorf("timeline.waves has %d nodes at step %d, expected one for each of %s", len(w.Nodes), w.Seq, w.Ordinals)
+		case len(w.Places) > int(w.Ordinals.Replicas):
+			return fmt.Errorf("timeline.waves has %d places at step %d, expected one for each of %s", len(w.Places), w.Seq, w.Ordinals)
 		}
 	}
 	return nil

@@ -176,7 +176,7 @@ func facts(v *engine.View) []view.Fact {
 	}
 	out = append(
 		out,
-		view.Fact{Name: "down", Text: downOf(v)},
+		view.Fact{Name: "down", Text: downOf(v)}, view.Fact{Name: "places", Text: placesOf(v)},
 		view.Fact{Name: "overdue", Text: reasons.Tagged(v.OverdueID, v.Overdue)}, view.Fact{Name: "gates", Text: v.Gates}, view.Fact{Name: "drains", Text: v.Drains},
 		view.Fact{Name: "added", Text: v.Added}, view.Fact{Name: "differs", Text: strings.Join(v.Differs, "; ")},
 		view.Fact{Name: "names", Text: v.Names}, view.Fact{Name: "vouched", Text: strings.Join(v.Assurances, "; ")},

@@ -39,6 +39,9 @@ func OfProgress(p *plans.Plan, how engine.Progress, err error, now time.Time) (e
 		return about(event.Free, line)
 	case step.Op.Enters():
 		line := "available on the " + string(step.To())
+		if how.Came != nil && how.Came.Elsewhere != "" {
+			line += "; " + how.Came.Elsewhere
+		}
 		if how.Forecast != "" {
 			line += "; " + how.Forecast
 		}

@@ -20,6 +20,14 @@ func downOf(v *engine.View) string {
 	return plans.Line(v.InFlight.Message)
 }
 
+// placesOf returns what is known of the places of the ordinals that leave next, or "".
+func placesOf(v *engine.View) string {
+	if v.Places == nil {
+		return ""
+	}
+	return plans.Line(v.Places.Message)
+}
+
 // Table formats the status as text.
 func Table(v *engine.View) string {
 	var b strings.Builder
@@ -53,7 +61,7 @@ func Table(v *engine.View) string {
 			fmt.Fprintf(&b, "unseen:  %s\n", why)
 		}
 	}
-	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"down", downOf(v)}, {"budgets", strings.Join(budgets, ", ")}, {"drains", v.Drains}, {"added", v.Added}, {"differs", strings.Join(v.Differs, "; ")}, {"names", v.Names}, {"downtime", downtime}, {"forecast", v.Forecast}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
+	for _, line := range []struct{ name, value string }{{"step", v.Step}, {"down", downOf(v)}, {"places", placesOf(v)}, {"budgets", strings.Join(budgets, ", ")}, {"drains", v.Drains}, {"added", v.Added}, {"differs", strings.Join(v.Differs, "; ")}, {"names", v.Names}, {"downtime", downtime}, {"forecast", v.Forecast}, {"reason", reasons.Tagged(v.ReasonID, v.Reason)}, {"overdue", reasons.Tagged(v.OverdueID, v.Overdue)}, {"gates", v.Gates}, {"vouched", strings.Join(v.Assurances, "; ")}, {"process", v.Holder}, {"orchestrator", plans.Line(v.Orchestrator)}, {"next", v.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", line.name+":", line.value)
 		}

@@ -1,0 +1,53 @@
+package placeholder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Gap is something of the pod of an ordinal that its placeholder does not prove.
+type Gap struct {
+	// What is not proven, and Why.
+	What, Why string
+	// Breaks reports that the ordinal may stay down by it although its placeholder has its place.
+	Breaks bool
+}
+
+func (g Gap) String() string { return g.What + ": " + g.Why }
+
+// Unproven returns what the placeholder of a pod does not prove, because the placeholder is another pod: what is left out of
+// it, and what the labels do that it does not have. policies are the NetworkPolicies of its namespace. That its own volumes
+// come only with the ordinal is true of every placeholder, and not in the list.
+func Unproven(of *corev1.Pod, policies []networkingv1.NetworkPolicy) (out []Gap) {
+	if claims := len(of.Spec.ResourceClaims); claims > 0 {
+		out = append(out, Gap{"its devices", fmt.Sprintf("a placeholder asks for none (resourceClaims: %d), so that the pod finds the devices free", claims), true})
+	}
+	if inits := ordinary(of.Spec.InitContainers); len(inits) > 0 {
+		out = append(out, Gap{What: "its init containers", Why: fmt.Sprintf("a placeholder does not run %s, and does not pull the images of them", names(inits, func(c corev1.Container) string { return c.Name }))})
+	}
+	var selecting []networkingv1.NetworkPolicy
+	for _, p := range policies {
+		if s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector); err == nil && !s.Empty() && s.Matches(labels.Set(of.Labels)) {
+			selecting = append(selecting, p)
+		}
+	}
+	if len(selecting) > 0 {
+		out = append(out, Gap{What: "what its pod reaches", Why: fmt.Sprintf("NetworkPolicy %s is about its labels, which a placeholder does not have", names(selecting, func(p networkingv1.NetworkPolicy) string { return p.Name }))})
+	}
+	return out
+}
+
+func names[T any](all []T, name func(T) string) string {
+	var out []string
+	for _, one := range all {
+		out = append(out, name(one))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,41 @@
+package trials
+
+import (
+	"context"
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stsmigrate/stsmigrate/internal/placeholder"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+)
+
+// PlaceProven lists what the placeholders of a plan do not prove of its pods. It fails for what may keep an ordinal down
+// although its placeholder has its place.
+func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if !i.Plan.Placeholder.Used() {
+		return nil, nil
+	}
+	set, err := i.Receives()
+	if err != nil || set == nil {
+		return nil, err
+	}
+	var policies networkingv1.NetworkPolicyList // the check policies-of-namespace says it where they may not be read
+	if err := i.On[i.To()].List(ctx, &policies, client.InNamespace(i.Plan.On(i.To()).Namespace)); check.IgnoreForbidden(err) != nil {
+		return nil, fmt.Errorf("listing the NetworkPolicies of the %s: %w", i.To(), err)
+	}
+	var out []check.Finding
+	for _, g := range placeholder.Unproven(build.Pod(set, i.Ordinals.Start), policies.Items) {
+		f := check.Finding{
+			Level: check.Warn, Object: i.Name(i.To()), Saw: fmt.Sprintf("no placeholder proves %s", g), Want: "to be proven before an ordinal leaves",
+			Remedy: "see to it yourself that they work there, for example with a pod like these; the move goes on",
+		}
+		if g.Breaks {
+			f.Level, f.Remedy = check.Fail, "see to it yourself that each pod gets them, then --ignore place-proven"
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
