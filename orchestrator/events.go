@@ -69,7 +69,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		elsewhere := ""
 		if p.Came != nil {
 			for _, one := range p.Came.Placed {
-				r.orchestrator.gauges.placed.WithLabelValues(string(r.plan.Placeholder.Proof)).Observe(one.Seconds)
+				r.orchestrator.gauges.places.took.WithLabelValues(string(r.plan.Placeholder.Proof)).Observe(one.Seconds)
 			}
 			elsewhere = p.Came.Elsewhere
 		}

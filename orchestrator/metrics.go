@@ -15,12 +15,19 @@ import (
 
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
-	running, waiting, state, step, ordinals, left, clusters, queue, unplaced *prometheus.GaugeVec
+	running, waiting, state, step, ordinals, left, clusters, queue *prometheus.GaugeVec
 	arrived, errors, panics, notices                               *prometheus.CounterVec
-	downtime, placed                                               *prometheus.HistogramVec
+	downtime                                                       *prometheus.HistogramVec
+	places                                                         placeGauges
 
 	lock   sync.Mutex
 	states map[string]plans.State // by plan
+}
+
+// placeGauges are those about placeholders.
+type placeGauges struct {
+	waiting *prometheus.GaugeVec
+	took    *prometheus.HistogramVec
 }
 
 // metric describes one metric for users.
@@ -47,8 +54,8 @@ func (g *gauges) list() []metric {
 			[]string{"span"},
 			"For how long a wave was on neither side: `terminate` (its pods end), `detach` (node and storage let go), `handOver` (claims and volumes), `attach` (scheduled and attached), `ready`.", &g.downtime,
 		},
-		{"stsmigrate_place_seconds", []string{"proof"}, "How long a placeholder took from its creation until it had proven the place of its ordinal (`schedule`, `warm`), with the ordinal up.", &g.placed},
-		{"stsmigrate_places_waiting", []string{"plan"}, "Ordinals that stay up until their placeholders have their places; absent while no plan waits for that.", &g.unplaced},
+		{"stsmigrate_place_seconds", []string{"proof"}, "How long a placeholder took from its creation until it had proven the place of its ordinal (`schedule`, `warm`), with the ordinal up.", &g.places.took},
+		{"stsmigrate_places_waiting", []string{"plan"}, "Ordinals that stay up until their placeholders have their places; absent while no plan waits for that.", &g.places.waiting},
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
 		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is blocked. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
@@ -152,9 +159,9 @@ func (g *gauges) stateless(plan string) {
 // waits exports how many ordinals stay up until their placeholders have their places; 0 means that none does.
 func (g *gauges) waits(plan string, ordinals int32) {
 	if ordinals == 0 {
-		g.unplaced.DeleteLabelValues(plan)
+		g.places.waiting.DeleteLabelValues(plan)
 	} else {
-		g.unplaced.WithLabelValues(plan).Set(float64(ordinals))
+		g.places.waiting.WithLabelValues(plan).Set(float64(ordinals))
 	}
 }
 
@@ -177,5 +184,5 @@ func (g *gauges) forget(plan string) {
 	g.step.DeletePartialMatch(of)
 	g.ordinals.DeletePartialMatch(of)
 	g.left.DeletePartialMatch(of)
-	g.unplaced.DeletePartialMatch(of)
+	g.places.waiting.DeletePartialMatch(of)
 }

@@ -77,11 +77,11 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	expect("ours, when it has arrived", state, step)
 	g.plan(p, j, "Waiting", "", "me")
 	g.waits(p.Name, 2)
-	if n := testutil.CollectAndCount(g.unplaced); n != 1 || testutil.ToFloat64(g.unplaced.WithLabelValues(p.Name)) != 2 {
+	if n := testutil.CollectAndCount(g.places.waiting); n != 1 || testutil.ToFloat64(g.places.waiting.WithLabelValues(p.Name)) != 2 {
 		t.Errorf("%d plans wait for their places", n)
 	}
 	g.waits(p.Name, 0)
-	if n := testutil.CollectAndCount(g.unplaced); n != 0 {
+	if n := testutil.CollectAndCount(g.places.waiting); n != 0 {
 		t.Errorf("%d plans wait for their places, expected none", n)
 	}
 	g.forget(p.Name)

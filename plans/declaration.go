@@ -75,6 +75,7 @@ type Request struct {
 	OtherCopies    []string  `json:"otherCopies,omitempty"`
 	Ignore         []string  `json:"ignore,omitempty"`
 	SkipGates      bool      `json:"skipGates,omitempty"`
+	SkipPlaces     bool      `json:"skipPlaces,omitempty"`
 	UntilOrdinal   *int32    `json:"untilOrdinal,omitempty"`
 	PauseAfter     int32     `json:"pauseAfter,omitempty"`
 }
@@ -84,7 +85,7 @@ func (a Request) Limits() Limits { return Limits{Until: a.UntilOrdinal, PauseAft
 
 // Assurance returns the facts for which the user vouches.
 func (a Request) Assurance() Assurance {
-	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != "", OtherTemplate: a.OtherTemplate, OtherCopies: a.OtherCopies, Ignore: a.Ignore}
+	return Assurance{NodeGone: a.NodeGone, Readopt: a.Readopt, MaxUnavailable: a.MaxUnavailable, SourceGone: a.SourceGone != "", OtherTemplate: a.OtherTemplate, OtherCopies: a.OtherCopies, Ignore: a.Ignore, SkipPlaces: a.SkipPlaces}
 }
 
 // Observed is the part of its Declaration that a plan took over last. It is written together with its
@@ -277,6 +278,8 @@ type Assurance struct {
 	OtherCopies []string `json:"otherCopies,omitempty"`
 	// Ignore are checks of which the user accepts what they find before a wave leaves.
 	Ignore []string `json:"ignore,omitempty"`
+	// SkipPlaces lets the wave that waits for its places leave without that proof, and in an abort every wave.
+	SkipPlaces bool `json:"skipPlaces,omitempty"`
 }
 
 // IsTemplateWord reports whether a text may be the word for two templates.

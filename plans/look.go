@@ -45,8 +45,8 @@ type StepContext struct {
 	KeepNames bool
 	// Passed is as in the Journal, if it is about this step.
 	Passed *Passed
-	// SkipGates reports that the user wants the gates of this step skipped.
-	SkipGates bool
+	// Skips is what the user wants skipped at this step.
+	Skips Skips
 	// Allowed is how many ordinals may be unavailable: d, or the number that the user allows for an abort.
 	Allowed int32
 	// Down is how many ordinals outside the wave are already down, as far as the step has counted
@@ -66,6 +66,9 @@ type StepContext struct {
 	// Follows reports that the wave before has just arrived, and its budgets are still tight.
 	Follows bool
 }
+
+// Skips is what the user wants skipped at a step: its gates, or the proof that the places of its wave are there.
+type Skips struct{ Gates, Places bool }
 
 // Unfit is what the checks of the side that receives a wave have found, or the error for which they have not been made.
 type Unfit struct {

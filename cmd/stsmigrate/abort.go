@@ -37,6 +37,7 @@ func (a *app) abortCommand() *cobra.Command {
 		return err
 	})
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "do not ask the plan's gates during the abort")
+	cmd.Flags().BoolVar(&a.word.SkipPlaces, "skip-places", false, "do not wait until the places of the ordinals are there during the abort")
 	cmd.Flags().StringVar(&unavailable, "max-unavailable", "", "how many ordinals may be unavailable during the abort, as a number or a percentage, if more than the plan allows: for a broken destination")
 	a.wordFlags(cmd)
 	a.leaveFlags(cmd)

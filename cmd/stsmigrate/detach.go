@@ -57,7 +57,7 @@ func (a *app) declare(ctx context.Context, t *reach.Target, direction plans.Dire
 		d.Request = &plans.Request{
 			ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
 			NodeGone: a.word.NodeGone, Readopt: a.word.Readopt, MaxUnavailable: a.word.MaxUnavailable, SourceGone: a.sourceGone,
-			OtherTemplate: a.word.OtherTemplate, OtherCopies: a.word.OtherCopies, Ignore: a.word.Ignore, UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
+			OtherTemplate: a.word.OtherTemplate, OtherCopies: a.word.OtherCopies, Ignore: a.word.Ignore, SkipPlaces: a.word.SkipPlaces, UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
 		}
 		return nil
 	})

@@ -40,5 +40,6 @@ func (a *app) resumeCommand() *cobra.Command {
 	a.leaveFlags(cmd)
 	far.add(cmd)
 	cmd.Flags().BoolVar(&a.skipGates, "skip-gates", false, "continue without the gates of the step that is blocked, or of the next one that has any; during an abort, without all")
+	cmd.Flags().BoolVar(&a.word.SkipPlaces, "skip-places", false, "continue without the proof that the place of the ordinal that waits is there; during an abort, of every ordinal")
 	return cmd
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
-	"github.com/stsmigrate/stsmigrate/plans/build"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
 )
 
@@ -56,7 +55,7 @@ func (e *memory) came(step plans.Step, observed plans.Observation) *Came {
 
 // Places is what is known of the places of the ordinals that leave next.
 type Places struct {
-	Proof    plans.Proof `json:"proof"`            // Proof is what placeholders prove: off, schedule or warm.
+	Proof    plans.Proof `json:"proof"`              // Proof is what placeholders prove: off, schedule or warm.
 	Unproven []string    `json:"unproven,omitempty"` // Unproven is what they do not prove of the pods, and why.
 	Taken    []PlaceView `json:"taken,omitempty"`    // Taken has the placeholders that there are now.
 	Message  string      `json:"message"`            // Message says all of that in one line.
@@ -124,7 +123,7 @@ func (v *View) unproven(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 	}
 	var policies networkingv1.NetworkPolicyList
 	_ = w.On[to].List(ctx, &policies, client.InNamespace(w.Plan.On(to).Namespace)) // the others are still shown
-	for _, g := range placeholder.Unproven(build.Pod(set, w.Plan.Start), policies.Items) {
+	for _, g := range placeholder.Unproven(set, policies.Items) {
 		v.Places.Unproven = append(v.Places.Unproven, g.String())
 	}
 }

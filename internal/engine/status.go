@@ -155,7 +155,7 @@ func Status(ctx context.Context, p *plans.Plan, store *records.Store, on cluster
 	if j.LongestTight != nil {
 		v.BudgetsTightLongest = j.LongestTight.Seconds()
 	}
-	v.Assurances = j.AssuredFacts()
+	v.Assurances = journal.Vouched(j, p)
 	e := New(p, store, on)
 	e.epoch = j.Epoch
 	step, began, more := j.Next(p)

@@ -87,6 +87,7 @@ func words(w plans.Command) string {
 		{w.Assurance.SourceGone, "vouched: the source's cluster no longer exists"},
 		{w.Assurance.OtherTemplate != "", "vouched: the data may be used by the other pod template (" + w.Assurance.OtherTemplate + ")"},
 		{len(w.Assurance.OtherCopies) > 0, "vouched: pods may start with what the side has that receives them of " + strings.Join(w.Assurance.OtherCopies, ", ")},
+		{w.Assurance.SkipPlaces, "skip the proof of the places"},
 		{len(w.Assurance.Ignore) > 0, "vouched: the waves may leave in spite of the checks " + strings.Join(w.Assurance.Ignore, ", ")},
 	} {
 		if more.asked {

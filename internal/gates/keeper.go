@@ -129,7 +129,7 @@ func (k *Keeper) story(m plans.StepContext, turns int) string {
 	switch {
 	case len(k.plan.GatesAt(m.Op)) == 0:
 		return ""
-	case m.SkipGates:
+	case m.Skips.Gates:
 		return "gates skipped, as the user requested"
 	case turns == 0:
 		return "gates skipped: nothing has left or arrived here"
@@ -140,7 +140,7 @@ func (k *Keeper) story(m plans.StepContext, turns int) string {
 // turns lists the turns of the step, in the order in which they are due.
 func (k *Keeper) turns(ctx context.Context, m plans.StepContext) ([]turn, error) {
 	gates := k.plan.GatesAt(m.Op)
-	if m.SkipGates || len(gates) == 0 {
+	if m.Skips.Gates || len(gates) == 0 {
 		return nil, nil
 	}
 	var out []turn

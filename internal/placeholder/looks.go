@@ -31,7 +31,7 @@ type Steps struct{ clusters.Pair }
 // Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
 // when each placeholder proves what the plan wants proven.
 func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-	if !s.Plan.Placeholder.Used() {
+	if !s.Plan.Placeholder.Used() || m.Skips.Places {
 		return plans.Done(), nil
 	}
 	set, err := s.Set(ctx, m.To())

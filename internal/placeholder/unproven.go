@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // Gap is something of the pod of an ordinal that its placeholder does not prove.
@@ -21,10 +25,14 @@ type Gap struct {
 
 func (g Gap) String() string { return g.What + ": " + g.Why }
 
-// Unproven returns what the placeholder of a pod does not prove, because the placeholder is another pod: what is left out of
+// Unproven returns what the placeholders of the pods of a set do not prove, because a placeholder is another pod: what is left out of
 // it, and what the labels do that it does not have. policies are the NetworkPolicies of its namespace. That its own volumes
 // come only with the ordinal is true of every placeholder, and not in the list.
-func Unproven(of *corev1.Pod, policies []networkingv1.NetworkPolicy) (out []Gap) {
+func Unproven(set *appsv1.StatefulSet, policies []networkingv1.NetworkPolicy) []Gap {
+	return unproven(build.Pod(set, plans.SliceOf(set).Start), policies)
+}
+
+func unproven(of *corev1.Pod, policies []networkingv1.NetworkPolicy) (out []Gap) {
 	if claims := len(of.Spec.ResourceClaims); claims > 0 {
 		out = append(out, Gap{"its devices", fmt.Sprintf("a placeholder asks for none (resourceClaims: %d), so that the pod finds the devices free", claims), true})
 	}

@@ -40,7 +40,7 @@ func TestWhatAPlaceholderDoesNotProveIsSaid(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, g := range Unproven(web3(t, c.spec).Pod, c.policies) {
+		for _, g := range unproven(web3(t, c.spec).Pod, c.policies) {
 			said := g.String()
 			if g.Breaks {
 				said = "BREAKS " + said

@@ -19,11 +19,11 @@ func Waits(p *plans.Plan, step plans.Step, ordinal int32, lacks string) string {
 	return fmt.Sprintf("placeholder %s of %s does not have its place yet, so %s stays up: %s", p.Place(step.To(), ordinal), p.On(step.To()), p.Pod(step.From, ordinal), lacks)
 }
 
-// Words says what a placeholder lacks, and who has to do what next: the user, or nobody.
+// Words says what a placeholder lacks, and who has to do what next: the user, or no one.
 func (p Proof) Words() string {
-	next := "it is on its way, and the plan goes on by itself when it is there"
+	next := "it is on its way, and the plan continues by itself when it is there"
 	if p.Stuck {
-		next = "you must act: " + p.next() + "; the plan goes on by itself when its place is there"
+		next = "you must act: " + p.next() + "; the plan continues by itself when its place is there"
 	}
 	return p.Lacks + "; " + next
 }

@@ -148,7 +148,7 @@ func New(p *plans.Plan, j *journal.Journal, whole journal.Timeline, untold error
 		APIVersion: plans.APIVersion, Kind: Kind, Plan: p.Name, ID: p.ID, Hash: p.Hash, Source: p.Source, Destination: p.Destination,
 		Direction: j.Leg.Direction, Outcome: j.Outcome, Blocked: plans.Line(j.Blocked),
 		Ordinals: p.Count, MaxUnavailable: p.MaxUnavailable, Window: p.Window, Budget: p.Budget,
-		Made: p.Made, Begun: whole.Begun, Ended: j.EndedAt, Ignored: p.Ignored, Vouched: j.AssuredFacts(),
+		Made: p.Made, Begun: whole.Begun, Ended: j.EndedAt, Ignored: p.Ignored, Vouched: journal.Vouched(j, p),
 		Events: slices.Clone(whole.Events), Omitted: whole.Omitted, text: preview.Render(p, journal.New(p).Leg),
 	}
 	if untold != nil {

@@ -27,6 +27,8 @@ type Assurances struct {
 	// Ignored are checks of which the user accepts what they find before a wave leaves, until the plan takes another
 	// direction.
 	Ignored []string `json:"ignored,omitempty"`
+	// SkipPlaces, if not 0, is the number of the last step whose wave may leave without proof that its places are there.
+	SkipPlaces int `json:"skipPlaces,omitempty"`
 	// Ahead vouches for nodes on which a wave depends that has not left yet. It is not valid for another wave.
 	Ahead *Ahead `json:"ahead,omitempty"`
 }
@@ -116,9 +118,52 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 	if v.OtherCopies, err = copyWords(p, v.OtherCopies, w.OtherCopies); err != nil {
 		return err
 	}
+	if w.SkipPlaces {
+		if v.SkipPlaces, err = placeless(j, p); err != nil {
+			return err
+		}
+	}
 	v.Ignored = slices.Compact(slices.Sorted(slices.Values(slices.Concat(v.Ignored, w.Ignore))))
 	j.Assurances, j.Flight = v, flight
 	return nil
+}
+
+// placeless returns the number of the last step whose wave may leave without proof of its places: in a Move that of the wave
+// that leaves next, in an Abort that of every wave.
+func placeless(j *Journal, p *plans.Plan) (int, error) {
+	if !p.Placeholder.Used() || j.Leg.Direction == plans.Finalize {
+		return 0, fmt.Errorf("--skip-places: plan %s takes no places now", p.Name)
+	}
+	if j.Leg.Direction == plans.Abort {
+		return plans.AllSteps, nil
+	}
+	leaves := false
+	for seq := j.Done + 1; ; seq++ {
+		s, more := p.Step(j.Leg, seq)
+		switch {
+		case !more:
+			return 0, fmt.Errorf("--skip-places: plan %s has no ordinal left that takes a place", p.Name)
+		case s.Op.Leaves():
+			leaves = true
+		case leaves && s.Op.TakesOver():
+			return seq, nil
+		}
+	}
+}
+
+// Vouched lists the facts for which users have vouched, and which ordinals leave without proof of their places.
+func Vouched(j *Journal, p *plans.Plan) []string {
+	if j.Assurances.SkipPlaces == 0 {
+		return j.AssuredFacts()
+	}
+	return append(j.AssuredFacts(), unproven(j, p))
+}
+
+func unproven(j *Journal, p *plans.Plan) string {
+	if s, more := p.Step(j.Leg, j.Assurances.SkipPlaces); more {
+		return fmt.Sprintf("%s may leave without proof of its place (--skip-places)", p.Pods(s.Ordinals))
+	}
+	return "the ordinals may go back without proof of their places (--skip-places)"
 }
 
 // copyWords returns the words for objects after new ones were said. Of each object there is one, so that there are never
@@ -235,7 +280,7 @@ func (j *Journal) allows(p *plans.Plan) int32 {
 func (j *Journal) At(p *plans.Plan, s plans.Step, began bool, stamp plans.Stamp) plans.StepContext {
 	m := plans.StepContext{
 		Step: s, Began: began, Flight: j.Flight, Saved: j.Saved, KeepNames: j.KeepNames,
-		SkipGates: s.Seq <= j.SkipGates, Stamp: stamp,
+		Skips: plans.Skips{Gates: s.Seq <= j.SkipGates, Places: s.Seq <= j.Assurances.SkipPlaces}, Stamp: stamp,
 		Allowed: j.allows(p), Readopt: j.Assurances.Readopt,
 		Template: j.Assurances.OtherTemplate, Copies: j.Assurances.OtherCopies,
 	}

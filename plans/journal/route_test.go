@@ -240,8 +240,8 @@ func TestAStepSeesTheGatesOfNoOtherStep(t *testing.T) {
 	j.SkipGates, j.Passed = 7, &plans.Passed{Seq: 7, Gates: []string{"quorum/4"}}
 	for seq, own := range map[int]bool{7: true, 8: false} {
 		s, _ := p.Step(j.Leg, seq)
-		if m := j.At(p, s, true, plans.Stamp{}); m.SkipGates != own || (m.Passed != nil) != own {
-			t.Errorf("step %d: gates skipped %t and passed %v, expected both %t", seq, m.SkipGates, m.Passed, own)
+		if m := j.At(p, s, true, plans.Stamp{}); m.Skips.Gates != own || (m.Passed != nil) != own {
+			t.Errorf("step %d: gates skipped %t and passed %v, expected both %t", seq, m.Skips.Gates, m.Passed, own)
 		}
 	}
 }

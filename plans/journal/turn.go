@@ -38,7 +38,7 @@ func (j *Journal) StartLeg(p *plans.Plan, c plans.Direction) {
 	j.Outcome, j.Paused, j.PauseAt, j.Resting = "", false, 0, false
 	j.Unblock()
 	j.Passed, j.SkipGates, j.Overdue, j.Assurances.Ignored = nil, 0, "", nil
-	j.Timeline.Placed = nil
+	j.Assurances.SkipPlaces, j.Timeline.Placed = 0, nil
 	j.KeepNames = j.KeepNames && c == plans.Finalize // only an ended plan has names to keep
 }
 

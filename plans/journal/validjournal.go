@@ -76,6 +76,9 @@ func (j *Journal) refuseState(p *plans.Plan) error {
 	if t := j.Assurances.OtherTemplate; t != "" && !plans.IsTemplateWord(t) {
 		return fmt.Errorf("assurances.otherTemplate is %.20q, expected 8 digits", t)
 	}
+	if n := j.Assurances.SkipPlaces; n < 0 || n > plans.AllSteps {
+		return fmt.Errorf("assurances.skipPlaces is %d, expected the number of a step", n)
+	}
 	for _, w := range j.Assurances.OtherCopies {
 		if !plans.IsCopyWord(w) {
 			return fmt.Errorf("assurances.otherCopies has %.300q, expected an object and 8 digits", w)

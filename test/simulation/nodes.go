@@ -8,6 +8,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // volumesOf lists the volumes of a pod; ok is false until every claim is bound.
@@ -42,7 +44,7 @@ func (w *world) scheduler(s *store) bool {
 			continue
 		}
 		for node := range shuffle(w, all[*corev1.Node](s)) {
-			if up(node) && !drained(node) && !w.taken(s, node) {
+			if up(node) && !drained(node) && !w.taken(s, node) && !(w.options.Placeless && pod.Labels[plans.PlaceholderLabel] != "") {
 				next := clone(pod)
 				next.Spec.NodeName = node.Name
 				s.put(next)

@@ -97,3 +97,42 @@ func TestThePlacesAreShownAndRecorded(t *testing.T) {
 		}
 	}
 }
+
+// A word lets an ordinal leave without the proof of its place, and no other one in a move. Nothing of its placeholder is left.
+func TestAWordLetsAnOrdinalLeaveWithoutItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, direction := range []plans.Direction{plans.Move, plans.Abort} {
+		w := readyFor(t, placed(threeOrdinals(plans.Reimport), plans.Warm), direction)
+		w.options.Placeless = true
+		from := w.origin(direction)
+		waits := func(word plans.Assurance, serve int32) {
+			t.Helper()
+			r := w.process()
+			r.word = word
+			e, err := r.takeOver(t.Context(), direction)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := waitsFor(t, w, e); w.up(from) != serve || !strings.Contains(got.Reason, "does not have its place yet") {
+				t.Fatalf("%s: %d of %d serve where they were, and it waits for: %s", direction, w.up(from), serve, got.Reason)
+			}
+			unbroken(t, w)
+		}
+		waits(plans.Assurance{}, 3)
+		if direction == plans.Move {
+			waits(plans.Assurance{SkipPlaces: true}, 2)
+			waits(plans.Assurance{}, 2)
+			waits(plans.Assurance{SkipPlaces: true}, 1)
+			continue
+		}
+		r := w.process()
+		r.word = plans.Assurance{SkipPlaces: true}
+		if got, err := r.run(t.Context(), direction, nil); err != nil || got.kind != engine.Finished {
+			t.Errorf("%s ends with %v (%v)", direction, got, err)
+		}
+		w.rest()
+		if left := len(w.placeholders(plans.Source)) + len(w.placeholders(plans.Destination)); left > 0 {
+			t.Errorf("%d placeholders are left", left)
+		}
+	}
+}

@@ -284,8 +284,8 @@ type Gate struct {
 // Request is a one-time request.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf || self.id != oldSelf.id",message="each request must have an id of its own, because a request with a known id has no effect"
-// +kubebuilder:validation:XValidation:rule="!self.?removeNames.orValue(false) || !has(self.resume) && !has(self.nodeGone) && !has(self.readopt) && !has(self.maxUnavailable) && !has(self.sourceGone) && !has(self.otherTemplate) && !has(self.otherCopies) && !has(self.ignore) && !has(self.skipGates) && !has(self.untilOrdinal) && !has(self.pauseAfter)",message="removeNames must be the only field beside id, and the plan must have ended"
-// +kubebuilder:validation:XValidation:rule="self.?resume.orValue(false) || self.?removeNames.orValue(false) || has(self.nodeGone) || has(self.readopt) || has(self.maxUnavailable) || has(self.sourceGone) || has(self.otherTemplate) || has(self.otherCopies) || has(self.ignore) || has(self.skipGates) || has(self.untilOrdinal) || has(self.pauseAfter)",message="set a field beside id; resume: true requests only that the plan resumes"
+// +kubebuilder:validation:XValidation:rule="!self.?removeNames.orValue(false) || !has(self.resume) && !has(self.nodeGone) && !has(self.readopt) && !has(self.maxUnavailable) && !has(self.sourceGone) && !has(self.otherTemplate) && !has(self.otherCopies) && !has(self.ignore) && !has(self.skipGates) && !has(self.skipPlaces) && !has(self.untilOrdinal) && !has(self.pauseAfter)",message="removeNames must be the only field beside id, and the plan must have ended"
+// +kubebuilder:validation:XValidation:rule="self.?resume.orValue(false) || self.?removeNames.orValue(false) || has(self.nodeGone) || has(self.readopt) || has(self.maxUnavailable) || has(self.sourceGone) || has(self.otherTemplate) || has(self.otherCopies) || has(self.ignore) || has(self.skipGates) || has(self.skipPlaces) || has(self.untilOrdinal) || has(self.pauseAfter)",message="set a field beside id; resume: true requests only that the plan resumes"
 type Request struct {
 	// A new value for every request.
 	// +kubebuilder:validation:MaxLength=63
@@ -341,6 +341,10 @@ type Request struct {
 	// continues without all gates.
 	// +optional
 	SkipGates bool `json:"skipGates,omitempty"`
+	// Continues without the proof that the place of the waiting ordinal is there (placeholder). An abort
+	// continues without the proof of all places.
+	// +optional
+	SkipPlaces bool `json:"skipPlaces,omitempty"`
 	// Stops in a stable split. The destination has this ordinal and all higher ones.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

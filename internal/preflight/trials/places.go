@@ -9,7 +9,6 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
-	"github.com/stsmigrate/stsmigrate/plans/build"
 )
 
 // PlaceProven lists what the placeholders of a plan do not prove of its pods. It fails for what may keep an ordinal down
@@ -27,7 +26,7 @@ func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		return nil, fmt.Errorf("listing the NetworkPolicies of the %s: %w", i.To(), err)
 	}
 	var out []check.Finding
-	for _, g := range placeholder.Unproven(build.Pod(set, i.Ordinals.Start), policies.Items) {
+	for _, g := range placeholder.Unproven(set, policies.Items) {
 		f := check.Finding{
 			Level: check.Warn, Object: i.Name(i.To()), Saw: fmt.Sprintf("no placeholder proves %s", g), Want: "to be proven before an ordinal leaves",
 			Remedy: "see to it yourself that they work there, for example with a pod like these; the move goes on",
