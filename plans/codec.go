@@ -106,7 +106,7 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 	if head.APIVersion != APIVersion {
 		return nil, fmt.Errorf("the %s is of version %q, this program reads %q: use the stsmigrate that made it", kind, head.APIVersion, APIVersion)
 	}
-	head.Requires = slices.DeleteFunc(head.Requires, func(what string) bool { return what == GateExpressions && kind == PlanKind })
+	head.Requires = slices.DeleteFunc(head.Requires, func(what string) bool { return supported(kind, what) })
 	if len(head.Requires) > 0 {
 		return nil, fmt.Errorf("this %s was written by a newer stsmigrate and requires support for %q, which this release does not have: use the newer release", kind, head.Requires)
 	}

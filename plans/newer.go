@@ -15,12 +15,24 @@ import (
 // GateExpressions is required by a plan with a gate that has an expression: without it, the gate would pass too early.
 const GateExpressions = "gate-expressions"
 
-// Requirements returns what a reader of a plan with these gates must support.
-func Requirements(gates []Gate) []string {
+// Placeholders is required by a plan that takes places: without it, an ordinal would leave although nothing proves that its
+// place is there, and a placeholder of another process would stay.
+const Placeholders = "placeholders"
+
+// Requirements returns what a reader of a plan with these gates and places must support.
+func Requirements(gates []Gate, places Placeholder) (out []string) {
 	if slices.ContainsFunc(gates, func(g Gate) bool { return g.Expression != "" }) {
-		return []string{GateExpressions}
+		out = append(out, GateExpressions)
 	}
-	return nil
+	if places.Used() {
+		out = append(out, Placeholders)
+	}
+	return out
+}
+
+// supported reports whether this release has what a document requires.
+func supported(kind, what string) bool {
+	return kind == PlanKind && slices.Contains([]string{GateExpressions, Placeholders}, what)
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -73,7 +73,7 @@ func (in Inputs) plan(destined *appsv1.StatefulSet) (*plans.Plan, error) {
 		Start: slice.Start, Count: slice.Replicas,
 		MaxUnavailable: in.MaxUnavailable, Window: in.Window,
 		Dependencies: in.Dependencies, Names: in.Names, Placeholder: in.Placeholder, Patches: in.Patches, Storage: in.Storage, Shared: in.Shared,
-		Versions: in.Versions, Ignored: in.Ignored, Gates: plans.GatesWithDefaults(in.Gates), Requires: plans.Requirements(in.Gates), Budget: in.budget(),
+		Versions: in.Versions, Ignored: in.Ignored, Gates: plans.GatesWithDefaults(in.Gates), Requires: plans.Requirements(in.Gates, in.Placeholder), Budget: in.budget(),
 	}
 	if p.Window == 0 {
 		p.Window = 1

@@ -44,3 +44,43 @@ func TestAPlanWithAnExpressionRequiresIt(t *testing.T) {
 		t.Errorf("a plan of a newer release: %v", err)
 	}
 }
+
+// A release that does not know placeholders must not read a plan that takes places: an ordinal would leave without its place.
+// A plan that takes none can be read by every release, and one that was stored before means what it says.
+func TestAPlanWithPlaceholdersRequiresThem(t *testing.T) {
+	replicas := int32(2)
+	made := func(proof plans.Proof) []byte {
+		p, err := build.Plan(build.Inputs{
+			Name: "web", ID: "abc", MaxUnavailable: 1, Placeholder: plans.Placeholder{Proof: proof},
+			Source: plans.Ref{Cluster: "a", Namespace: "shop", Name: "web"}, Destination: plans.Ref{Cluster: "b", Namespace: "shop", Name: "web"},
+			Set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := plans.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	for _, proof := range []plans.Proof{plans.Scheduled, plans.Warm} {
+		raw := string(made(proof))
+		read, err := plans.DecodePlan([]byte(raw))
+		if err != nil || !slices.Equal(read.Requires, []string{plans.Placeholders}) || read.Placeholder.Proof != proof {
+			t.Errorf("%s: %v, %+v", proof, err, read)
+		}
+		if !strings.Contains(raw, "requires:\n- placeholders\n") {
+			t.Errorf("%s: an older release would not refuse it:\n%s", proof, raw)
+		}
+	}
+	for _, proof := range []plans.Proof{"", plans.NoProof} {
+		read, err := plans.DecodePlan(made(proof))
+		if err != nil || read.Requires != nil || read.Placeholder.Used() {
+			t.Errorf("%q: %v, %+v", proof, err, read)
+		}
+	}
+}
