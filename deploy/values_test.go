@@ -81,7 +81,7 @@ func TestTheAccountCanHaveAnotherName(t *testing.T) {
 			t.Errorf("%s is for %v", kind, subjects)
 		}
 	}
-	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-protected-volumes", "stsmigrate-marked-sets", "stsmigrate-scaled-statefulsets", "stsmigrate-scaled-statefulsetslices"} {
+	for _, name := range []string{"stsmigrate-orchestrator", "stsmigrate-new-volumes", "stsmigrate-placeholders", "stsmigrate-protected-volumes", "stsmigrate-marked-sets", "stsmigrate-scaled-statefulsets", "stsmigrate-scaled-statefulsetslices"} {
 		raw, err := find(t, all, "ValidatingAdmissionPolicy", name).MarshalJSON()
 		for _, account := range []string{`\"system:serviceaccount:stsmigrate:mover\"`, `\"system:serviceaccount:other:orchestrator\"`} {
 			if err != nil || !strings.Contains(string(raw), account) {
