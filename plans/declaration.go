@@ -184,7 +184,7 @@ func (p *Plan) Declared() Declaration {
 	most := intstr.FromInt32(p.MaxUnavailable)
 	d := Declaration{ApprovedHash: p.Hash, Spec: Spec{
 		Source: place(p.Source), Destination: Target{Place: place(p.Destination)},
-		MaxUnavailable: &most, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Twins: p.Names.Twins, Placeholder: p.Placeholder, Ignore: p.Ignored, Gates: p.Gates,
+		MaxUnavailable: &most, Window: p.Window, Storage: p.Storage, Names: p.Names.Mode, Twins: p.Names.Twins, Placeholder: p.Placeholder.said(), Ignore: p.Ignored, Gates: p.Gates,
 	}}
 	for _, patch := range p.Patches {
 		d.Destination.Patches = append(d.Destination.Patches, Patch{Patch: patch.Patch})
@@ -229,7 +229,7 @@ func (p *Plan) Differs(d *Declaration) string {
 		{"empty", equality.Semantic.DeepEqual(empty, is.Empty)},
 		{"names", open(string(d.Names), string(is.Names))},
 		{"twins", d.Twins == is.Twins},
-		{"placeholder", d.Placeholder.off() == is.Placeholder.off()},
+		{"placeholder", d.Placeholder.asks(is.Placeholder)},
 		{"ignore", equality.Semantic.DeepEqual(d.Ignore, is.Ignore)},
 		{"gates", equality.Semantic.DeepEqual(GatesWithDefaults(d.Gates), is.Gates)},
 	} {

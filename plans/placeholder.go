@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -15,14 +16,18 @@ const (
 	NoProof Proof = "off"
 	// Scheduled has the scheduler put the placeholder on a node: quotas, the admission chain and a node have said yes.
 	Scheduled Proof = "schedule"
+	// Chosen has one of the others chosen when the plan is made. No plan has it.
+	Chosen Proof = "auto"
 	// Warm also has its images pulled, and its ConfigMaps, Secrets and other volumes mounted, on that node.
 	Warm Proof = "warm"
 )
 
 // Placeholder is how the places of ordinals are taken before they leave.
 type Placeholder struct {
-	// Proof is off, schedule or warm.
+	// Proof is off, schedule or warm; in a Migration also auto.
 	Proof Proof `json:"proof,omitempty"`
+	// Why, with a proof that was chosen and not given, is why it is this one.
+	Why string `json:"why,omitempty"`
 	// Image has the program that its containers run, which waits. Without one they are told to run what no image has.
 	Image string `json:"image,omitempty"`
 	// PriorityClass is a class below all others, by which whatever needs the room may take it.
@@ -39,7 +44,7 @@ func (p Placeholder) Proven() string {
 		return "a node"
 	case Warm:
 		return "a node, images pulled, volumes mounted"
-	case NoProof:
+	case NoProof, Chosen:
 	}
 	return ""
 }
@@ -59,15 +64,30 @@ func (p Placeholder) off() Placeholder {
 	if p.Proof == NoProof {
 		p.Proof = ""
 	}
+	p.Why = ""
 	return p
+}
+
+// said returns it as a user says it.
+func (p Placeholder) said() Placeholder {
+	p.Why = ""
+	return p
+}
+
+// asks reports whether a plan with the other one is what is asked for.
+func (p Placeholder) asks(is Placeholder) bool {
+	if p.Proof != Chosen {
+		return p.off() == is.off()
+	}
+	return !is.Used() || p.Image == is.Image && p.PriorityClass == is.PriorityClass
 }
 
 // Misfit returns what is wrong with it, or "".
 func (p Placeholder) Misfit() string {
 	switch {
-	case p.Proof != "" && p.Proof != NoProof && !p.Used():
-		return fmt.Sprintf("proof is %.20q, expected off, schedule or warm", p.Proof)
-	case !p.Used() && (p.Image != "" || p.PriorityClass != ""):
+	case p.Proof != "" && p.Proof != NoProof && p.Proof != Chosen && !p.Used():
+		return fmt.Sprintf("proof is %.20q, expected off, schedule, warm or auto", p.Proof)
+	case !p.Used() && p.Proof != Chosen && (p.Image != "" || p.PriorityClass != ""):
 		return "image and priorityClass belong to a placeholder that is made: proof must be schedule or warm"
 	case len(p.Image) > 512 || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || unicode.IsControl(r) }):
 		return fmt.Sprintf("image is %.60q, expected the name of an image", p.Image)
@@ -75,6 +95,17 @@ func (p Placeholder) Misfit() string {
 		return fmt.Sprintf("priorityClass is %.60q, expected the name of a PriorityClass", p.PriorityClass)
 	}
 	return ""
+}
+
+// refuse returns the reason why no plan has them.
+func (p Placeholder) refuse() error {
+	if p.Proof == Chosen {
+		return errors.New("placeholder: proof is auto, expected what was chosen: off, schedule or warm")
+	}
+	if why := p.Misfit(); why != "" {
+		return errors.New("placeholder: " + why)
+	}
+	return nil
 }
 
 // PlaceholderLabel on a placeholder holds the name of its plan.

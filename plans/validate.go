@@ -42,8 +42,8 @@ func (p *Plan) Validate() error {
 			return err
 		}
 	}
-	if why := p.Placeholder.Misfit(); why != "" {
-		return errors.New("placeholder: " + why)
+	if err := p.Placeholder.refuse(); err != nil {
+		return err
 	}
 	if err := p.Storage.refuse(p.OneCluster()); err != nil {
 		return err

@@ -35,5 +35,8 @@ func Draft(ctx context.Context, on clusters.Clusters, source, destination plans.
 		return nil, err
 	}
 	in.Dependencies = build.SortDependencies(append(in.Dependencies, made...))
+	if in.Placeholder, err = places(ctx, on, in); err != nil {
+		return nil, err
+	}
 	return build.Plan(in)
 }

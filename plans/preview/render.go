@@ -43,7 +43,7 @@ func Render(p *plans.Plan, l plans.Leg) string {
 	renderDependencies(&b, p)
 	renderNames(&b, p)
 	b.WriteString(renderClients("  clients      ", p))
-	if p.Placeholder.Used() {
+	if p.Placeholder.Used() || p.Placeholder.Why != "" {
 		fmt.Fprintf(&b, "  placeholder  %s\n", placeholders(p.Placeholder))
 	}
 	for _, g := range p.Gates {
@@ -229,6 +229,9 @@ func renderNames(b *strings.Builder, p *plans.Plan) {
 
 // placeholders says what is proven before an ordinal leaves.
 func placeholders(of plans.Placeholder) string {
+	if !of.Used() {
+		return "off, since " + of.Why + ": nothing but the checks proves that an ordinal finds a node, its images and its volumes"
+	}
 	out := "schedule (a pod that does nothing takes the place of each ordinal before it leaves)"
 	if of.Proof == plans.Warm {
 		out = "warm (a pod that does nothing takes the place of each ordinal before it leaves, with its images pulled and its volumes mounted)"
@@ -238,6 +241,9 @@ func placeholders(of plans.Placeholder) string {
 	}
 	if of.PriorityClass != "" {
 		out += ", in PriorityClass " + of.PriorityClass
+	}
+	if of.Why != "" {
+		out += ", since " + of.Why
 	}
 	return out
 }

@@ -195,10 +195,11 @@ type Destination struct {
 type Placeholder struct {
 	// What is proven before an ordinal leaves. schedule: a node, the quotas and the admission chain have said
 	// yes to its pod. warm: its images are pulled too, and its ConfigMaps, Secrets and other volumes are
-	// mounted. off: nothing is. The default is off.
+	// mounted. off: nothing is. auto: warm between two clusters, and where patches change where the pods run,
+	// and otherwise schedule; off where no place can be taken, which the plan says. The default is off.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Enum=off;schedule;warm
+	// +kubebuilder:validation:Enum=off;schedule;warm;auto
 	// +optional
 	Proof plans.Proof `json:"proof,omitempty"`
 	// An image with the program that waits, as /placeholder. Without one the containers are told to run what

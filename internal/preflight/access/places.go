@@ -1,0 +1,28 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stsmigrate/stsmigrate/internal/part"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// PodsUnmade returns why the user cannot make the placeholders of a plan, or "".
+func PodsUnmade(ctx context.Context, i check.Inspection) (string, error) {
+	for _, side := range plans.Sides() {
+		for _, verb := range []string{"create", "delete"} {
+			r := part.Right{Resource: "pods", Verbs: []string{verb}}
+			if verb == "delete" {
+				for o := range i.Plan.Ordinals().All() {
+					r.Names = append(r.Names, i.Plan.Place(side, o))
+				}
+			}
+			if ok, err := Allowed(ctx, i, side, r, verb); err != nil || !ok {
+				return fmt.Sprintf("you may not %s pods in namespace %s of the %s", verb, i.Plan.On(side).Namespace, side), err
+			}
+		}
+	}
+	return "", nil
+}

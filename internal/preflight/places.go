@@ -1,0 +1,113 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
+	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/build"
+)
+
+// places chooses how the places of the ordinals are taken, if the user leaves that open. A place that cannot be taken must not
+// keep a plan from being made, nor an ordinal from leaving: then none is, and the plan says why.
+func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.Placeholder, error) {
+	out := in.Placeholder
+	if out.Proof != plans.Chosen {
+		return out, nil
+	}
+	in.Placeholder = plans.Placeholder{}
+	p, err := build.Plan(in)
+	if err != nil {
+		return out, err
+	}
+	i := check.Inspect(p, on)
+	i.Now, i.Draft = in, true
+	set, err := in.DestinationSet()
+	if err != nil {
+		return out, err
+	}
+	for _, no := range []func() (string, error){
+		func() (string, error) { return unplaceable(set.Spec.Template.Spec), nil },
+		func() (string, error) { return access.PodsUnmade(ctx, i) },
+		func() (string, error) { return pods.Beside(ctx, i) },
+	} {
+		why, err := no()
+		if err != nil {
+			return out, fmt.Errorf("choosing how places are taken: %w; or say --placeholder", err)
+		}
+		if why != "" {
+			return plans.Placeholder{Proof: plans.NoProof, Why: why}, nil
+		}
+	}
+	switch elsewhere := moved(in.Set.Spec.Template.Spec, set.Spec.Template.Spec); {
+	case p.DefaultMode() != plans.Rebind:
+		out.Proof, out.Why = plans.Warm, "it is another cluster"
+	case elsewhere != "":
+		out.Proof, out.Why = plans.Warm, "the patches change "+elsewhere
+	default:
+		out.Proof, out.Why = plans.Scheduled, "the nodes are those of before"
+	}
+	return out, nil
+}
+
+// unplaceable returns why no scheduler would place a placeholder, or "".
+func unplaceable(s corev1.PodSpec) string {
+	switch {
+	case s.NodeName != "":
+		return "its pods name their node, so that no scheduler places them"
+	case len(s.SchedulingGates) > 0:
+		return "its pods wait for scheduling gates, which their owner lifts from them alone"
+	}
+	return ""
+}
+
+// moved returns what of the pods decides where they run and is changed, or "".
+func moved(from, to corev1.PodSpec) string {
+	var out []string
+	for _, c := range []struct {
+		what string
+		same bool
+	}{
+		{"nodeSelector", equality.Semantic.DeepEqual(from.NodeSelector, to.NodeSelector)},
+		{"affinity", equality.Semantic.DeepEqual(from.Affinity, to.Affinity)},
+		{"tolerations", equality.Semantic.DeepEqual(from.Tolerations, to.Tolerations)},
+		{"runtimeClassName", equality.Semantic.DeepEqual(from.RuntimeClassName, to.RuntimeClassName)},
+		{"schedulerName", from.SchedulerName == to.SchedulerName},
+		{"images", equality.Semantic.DeepEqual(images(from), images(to))},
+		{"resources", equality.Semantic.DeepEqual(resources(from), resources(to))},
+	} {
+		if !c.same {
+			out = append(out, c.what)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func images(s corev1.PodSpec) (out []string) {
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for _, c := range list {
+			out = append(out, c.Image)
+		}
+	}
+	return out
+}
+
+func resources(s corev1.PodSpec) (out []corev1.ResourceRequirements) {
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for _, c := range list {
+			out = append(out, c.Resources)
+		}
+	}
+	if s.Resources != nil {
+		out = append(out, *s.Resources)
+	}
+	return out
+}
