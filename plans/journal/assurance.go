@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,29 +109,35 @@ func (j *Journal) Assure(p *plans.Plan, w plans.Assurance) error {
 		}
 		v.SourceGone = true
 	}
-	if w.OtherTemplate != "" {
-		if !plans.IsTemplateWord(w.OtherTemplate) {
-			return fmt.Errorf("--other-template %s: expected the 8 digits that plan %s printed with its reason", w.OtherTemplate, p.Name)
-		}
-		v.OtherTemplate = w.OtherTemplate
-	}
 	var err error
+	if v.OtherTemplate, err = templateWord(p, v.OtherTemplate, w.OtherTemplate); err != nil {
+		return err
+	}
 	if v.OtherCopies, err = copyWords(p, v.OtherCopies, w.OtherCopies); err != nil {
 		return err
 	}
-	if w.SkipPlaces {
-		if v.SkipPlaces, err = placeless(j, p); err != nil {
-			return err
-		}
+	if v.SkipPlaces, err = placeless(j, p, w); err != nil {
+		return err
 	}
 	v.Ignored = slices.Compact(slices.Sorted(slices.Values(slices.Concat(v.Ignored, w.Ignore))))
 	j.Assurances, j.Flight = v, flight
 	return nil
 }
 
+// templateWord returns the word for two templates after a new one was said.
+func templateWord(p *plans.Plan, said, word string) (string, error) {
+	if word != "" && !plans.IsTemplateWord(word) {
+		return "", fmt.Errorf("--other-template %s: expected the 8 digits that plan %s printed with its reason", word, p.Name)
+	}
+	return cmp.Or(word, said), nil
+}
+
 // placeless returns the number of the last step whose wave may leave without proof of its places: in a Move that of the wave
 // that leaves next, in an Abort that of every wave.
-func placeless(j *Journal, p *plans.Plan) (int, error) {
+func placeless(j *Journal, p *plans.Plan, w plans.Assurance) (int, error) {
+	if !w.SkipPlaces {
+		return j.Assurances.SkipPlaces, nil
+	}
 	if !p.Placeholder.Used() || j.Leg.Direction == plans.Finalize {
 		return 0, fmt.Errorf("--skip-places: plan %s takes no places now", p.Name)
 	}

@@ -9,37 +9,39 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
 )
 
+// placelessOf names the waves that may leave without their places.
+func placelessOf(j *Journal, p *plans.Plan) (out []string) {
+	for seq := j.Leg.First; ; seq++ {
+		s, more := p.Step(j.Leg, seq)
+		if !more {
+			return slices.Compact(out)
+		}
+		if s.Op.TakesOver() && j.At(p, s, false, plans.Stamp{}).Skips.Places {
+			out = append(out, p.Pods(s.Ordinals))
+		}
+	}
+}
+
 // A word to go on without the proof of a place is about the wave that leaves next, or about the whole of an abort. It ends with
 // the direction.
 func TestAWordForAPlaceIsAboutOneWave(t *testing.T) {
 	p := planstest.Three()
 	p.Placeholder.Proof = plans.Warm
 	word := plans.Assurance{SkipPlaces: true}
-	about := func(j *Journal) (out []string) {
-		for seq := 1; ; seq++ {
-			s, more := p.Step(j.Leg, j.Leg.First+seq-1)
-			if !more {
-				return slices.Compact(out)
-			}
-			if s.Op.TakesOver() && j.At(p, s, false, plans.Stamp{}).Skips.Places {
-				out = append(out, p.Pods(s.Ordinals))
-			}
-		}
-	}
 	j := New(p)
 	for _, c := range []struct {
 		at   plans.Op // of the first wave
 		want []string
 	}{{plans.Tighten, []string{"web-4"}}, {plans.Shrink, []string{"web-4"}}, {plans.Vacate, []string{"web-4", "web-3"}}, {plans.Relax, []string{"web-4", "web-3"}}} {
 		j = New(p)
-		for s, _, more := j.Next(p); more && !(s.Op == c.at); s, _, more = j.Next(p) {
+		for s, _, more := j.Next(p); more && s.Op != c.at; s, _, more = j.Next(p) {
 			j.Begin(p, s, plans.Undo{})
 			j.Done = s.Seq
 		}
 		if err := j.Assure(p, word); err != nil {
 			t.Fatalf("%s: %v", c.at, err)
 		}
-		if got := about(j); !slices.Equal(got, c.want) {
+		if got := placelessOf(j, p); !slices.Equal(got, c.want) {
 			t.Errorf("at %s: %q may leave without their places, expected %q", c.at, got, c.want)
 		}
 		last := c.want[len(c.want)-1]
@@ -54,6 +56,12 @@ func TestAWordForAPlaceIsAboutOneWave(t *testing.T) {
 	if err := j.Assure(p, word); err != nil || j.Assurances.SkipPlaces != plans.AllSteps || !strings.Contains(strings.Join(Vouched(j, p), ""), "may go back without proof of their places") {
 		t.Errorf("%v, %d, %q", err, j.Assurances.SkipPlaces, Vouched(j, p))
 	}
+}
+
+// A word for places has no meaning where none are taken.
+func TestAWordForAPlaceNeedsPlaces(t *testing.T) {
+	p := planstest.Three()
+	word := plans.Assurance{SkipPlaces: true}
 	for name, refuse := range map[string]func() *Journal{
 		"a plan without places": func() *Journal { p.Placeholder = plans.Placeholder{}; return New(p) },
 		"a finalize": func() *Journal {
