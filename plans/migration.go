@@ -114,6 +114,9 @@ func (r Spec) refuse() error {
 			return fmt.Errorf("spec.destination.patches[%d]: expected either path, the name of a file, or patch, its text", i)
 		}
 	}
+	if r.Placeholder.Why != "" {
+		return errors.New("spec.placeholder: why is what a plan says, expected none")
+	}
 	if why := r.Placeholder.Misfit(); why != "" {
 		return errors.New("spec.placeholder: " + why)
 	}
