@@ -32,7 +32,7 @@ func (w Pair) Set(ctx context.Context, side plans.Side) (*appsv1.StatefulSet, er
 }
 
 // EveryPod reads the pods in the namespace of a side that have the name of a pod of the set, or mount a claim of one or a
-// shared claim. Of their status it reads the phase and the conditions. It may return other pods too.
+// shared claim, and the placeholders. Of their status it reads the phase and the conditions. It may return other pods too.
 func (w Pair) EveryPod(ctx context.Context, side plans.Side) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := w.On[side].List(ctx, &list, client.InNamespace(w.Plan.On(side).Namespace), w.concerned(side)); err != nil {
@@ -55,7 +55,8 @@ func (w Pair) concerned(side plans.Side) Only {
 			}
 		}
 		mounts := slices.ContainsFunc(claims, func(v corev1.Volume) bool { return w.ofPlan(side, v.PersistentVolumeClaim.ClaimName) })
-		if !mounts && !w.Plan.HasPod(side, pod.Name) {
+		place := w.Plan.Placeholder.Used() && pod.Labels[plans.PlaceholderLabel] != ""
+		if !mounts && !w.Plan.HasPod(side, pod.Name) && !place {
 			return nil
 		}
 		out := &corev1.Pod{
@@ -65,6 +66,9 @@ func (w Pair) concerned(side plans.Side) Only {
 			},
 			Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claims, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds},
 			Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions},
+		}
+		if place {
+			out.Annotations = pod.Annotations
 		}
 		return out.DeepCopy()
 	}}

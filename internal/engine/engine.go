@@ -128,6 +128,7 @@ type Engine struct {
 	Drains *Drains
 
 	preparation *preparation
+	yielding    *yielding
 	batch       *batch
 	skipRelax   *skipRelax
 	ahead       *readAhead
@@ -183,7 +184,8 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.fencing = &fencing{memory: &e.memory, on: on}
 	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way, clear: placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Clear}
 	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
-	e.preparation = &preparation{memory: &e.memory, look: preparing(p, through), at: e.observer.moment}
+	e.preparation = &preparation{memory: &e.memory, look: preparing(placing(&e.memory, through)), places: placing(&e.memory, on), at: e.observer.moment}
+	e.yielding = &yielding{memory: &e.memory, look: e.preparation.places.Tidy, at: e.observer.moment, refused: placeholder.Refusals{}, clear: e.easing.unplace}
 	e.ahead = newReadAhead(e.preparation, on)
 	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}
@@ -268,7 +270,7 @@ func (e *Engine) advance(ctx context.Context) (Progress, error) {
 	if !more {
 		return e.finish(ctx)
 	}
-	for _, takes := range []turn{e.stopping.turn, e.skipRelax.turn, e.queue, e.ready} {
+	for _, takes := range []turn{e.stopping.turn, e.yielding.turn, e.skipRelax.turn, e.queue, e.ready} {
 		if p, took, err := takes(ctx, step, began); took || err != nil {
 			return p, err
 		}
@@ -484,6 +486,9 @@ func (e *Engine) finish(ctx context.Context) (Progress, error) {
 		return Progress{Kind: Finished, Outcome: outcome, Downtime: e.journal.Downtime}, nil
 	}
 	if e.journal.Leg.Direction == plans.Move {
+		if err := e.easing.unplace(ctx); err != nil {
+			return Progress{}, err
+		}
 		why, err := e.observer.inPlace(ctx)
 		if why != "" {
 			e.Recent.Forget()

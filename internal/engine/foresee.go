@@ -40,7 +40,7 @@ type readAhead struct {
 
 func newReadAhead(of *preparation, on clusters.Clusters) *readAhead {
 	aside := &clusters.ReadCache{}
-	return &readAhead{preparation: of, on: on, meanwhile: preparing(of.plan, aside.Clients(of.plan, on)), aside: aside}
+	return &readAhead{preparation: of, on: on, meanwhile: preparing(placing(of.memory, aside.Clients(of.plan, on))), aside: aside}
 }
 
 // send sends a write that nothing waits for beside the engine, which looks at its step meanwhile. It was due when the
@@ -196,6 +196,9 @@ func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) 
 		return Progress{}, false
 	}
 	p.aside.Clear()
+	if due, err := p.preparation.places.Due(ctx, p.of(step)); err != nil || due != "" {
+		return Progress{}, false // its room may be what it waits for (S28)
+	}
 	observed, err := p.meanwhile(ctx, p.of(next))
 	if err != nil || observed.Standing != plans.Before {
 		p.left = next.Seq

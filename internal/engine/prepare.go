@@ -21,20 +21,29 @@ type preparation struct {
 	*memory
 
 	look    plans.Look
+	places  placeholder.Steps
 	at      func(j *journal.Journal, step plans.Step, began bool) plans.StepContext
 	awaited int // the Seq of the Reserve for which a wave that could leave has waited
 }
 
 // preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
 // places are.
-func preparing(p *plans.Plan, on clusters.Clusters) plans.Look {
-	volumes, places := storage.Prepare(p, on), placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Prepare
+func preparing(at placeholder.Steps) plans.Look {
+	volumes, places := storage.Prepare(at.Plan, at.On), at.Prepare
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if s, err := volumes(ctx, m); err != nil || s.Standing != plans.After {
 			return s, err
 		}
 		return places(ctx, m)
 	}
+}
+
+// placing returns the looks of the placeholders that this process makes.
+func placing(e *memory, on clusters.Clusters) placeholder.Steps {
+	return placeholder.Steps{Pair: clusters.Pair{Plan: e.plan, On: on}, Overtaken: func(ctx context.Context) bool {
+		now, _, err := e.store.Journal(ctx, e.plan)
+		return err == nil && now.Epoch != e.epoch
+	}}
 }
 
 // preparable reports whether anything is done for a wave before it leaves.
@@ -71,25 +80,53 @@ func (e *preparation) of(next plans.Step) plans.StepContext {
 // conflict counts only if it is seen twice, as in see.
 func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (plans.Observation, plans.Step, error) {
 	next, may := e.preparation.following(step)
+	look := e.preparation.look
 	if !may {
-		return plans.Done(), next, nil
+		if next, may = e.preparation.returns(step); !may {
+			return plans.Done(), next, nil
+		}
+		look = e.preparation.places.Prepare
 	}
 	e.ahead.wait() // what is still being sent would be sent again
-	observed, err := e.preparation.look(ctx, e.preparation.of(next))
+	observed, err := look(ctx, e.preparation.of(next))
 	if err == nil && observed.Standing == plans.Conflict {
 		e.Recent.Forget()
 		if _, err := e.observer.lookAt(ctx, step, began); err != nil { // a wait depends on its reads too
 			return plans.Observation{}, next, err
 		}
-		observed, err = e.preparation.look(ctx, e.preparation.of(next))
+		observed, err = look(ctx, e.preparation.of(next))
 	}
 	return observed, next, err
 }
 
+// returns returns the Reserve of a wave that was under way when the plan was turned, and that would leave now. It was found on
+// the side that it leaves: what serves of it needs its place like any other (S18). What else is prepared may be there already.
+func (e *preparation) returns(step plans.Step) (plans.Step, bool) {
+	if !step.Op.Leaves() || !e.plan.Placeholder.Used() || !e.journal.Unsure(step) {
+		return plans.Step{}, false
+	}
+	return e.reserve(step)
+}
+
+// reserve returns the Reserve of the wave of a step that has not left.
+func (e *preparation) reserve(step plans.Step) (plans.Step, bool) {
+	for seq := step.Seq + 1; ; seq++ {
+		if next, more := e.plan.Step(e.journal.Leg, seq); !more || next.Op.TakesOver() {
+			return next, more
+		}
+	}
+}
+
 // admits tries the claims of a wave that is prepared and would leave now. They are made when it has left.
 func (e *Engine) admits(ctx context.Context, step plans.Step) error {
+	if !step.Op.Leaves() {
+		return nil
+	}
+	if err := e.preparation.places.Removable(ctx, e.observer.moment(e.journal, step, true)); err != nil {
+		return err
+	}
 	next, may := e.preparation.following(step)
-	if !step.Op.Leaves() || !may {
+	if !may {
 		return nil
 	}
 	return storage.Admitted(ctx, e.plan, e.observer.world.On, e.preparation.of(next))

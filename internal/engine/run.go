@@ -116,6 +116,9 @@ func (r *run) next(ctx context.Context, p Progress) (Progress, error) {
 				return p, err
 			}
 		}
+		if err := r.yielding.wait(ctx, p); err != nil {
+			r.Report(p, err)
+		}
 		if r.meanwhile(ctx) {
 			return p, nil
 		}

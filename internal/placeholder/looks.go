@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,7 +27,12 @@ const deadline = 2 * 60 * 60
 
 // Steps are the looks of the placeholders of a plan. If the process dies anywhere between them, a placeholder is left. The
 // next process finds it by its name.
-type Steps struct{ clusters.Pair }
+type Steps struct {
+	clusters.Pair
+
+	// Overtaken, if set, reports whether another process has taken the plan over.
+	Overtaken func(context.Context) bool
+}
 
 // Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
 // when each placeholder proves what the plan wants proven.
@@ -59,6 +65,9 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err != nil {
 		return plans.Observation{}, err
 	}
+	if needed, err := s.needed(ctx, m, ordinal); err != nil || !needed {
+		return plans.Done(), err
+	}
 	pod, err := s.placeholder(ctx, m.To(), ordinal)
 	if err != nil {
 		return plans.Observation{}, err
@@ -66,6 +75,25 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if pod == nil {
 		return s.make(ctx, m, set, tag, ordinal)
 	}
+	return s.judge(ctx, m, set, pod, tag, ordinal)
+}
+
+// needed reports whether an ordinal waits for its place. One that goes back, and is down where it is, has nothing to lose
+// (S18).
+func (s Steps) needed(ctx context.Context, m plans.StepContext, ordinal int32) (bool, error) {
+	if m.From == plans.Source && !m.Unsure() {
+		return true, nil
+	}
+	pod, err := s.Pod(ctx, m.From, ordinal)
+	if err != nil || pod == nil || pod.DeletionTimestamp != nil {
+		return false, err
+	}
+	ready := condition(pod, corev1.PodReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue, nil
+}
+
+// judge says how the place of an ordinal stands that a placeholder has.
+func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, pod *corev1.Pod, tag string, ordinal int32) (plans.Observation, error) {
 	what := s.called(m.To(), pod.Name)
 	if !m.Stamp.Mine(pod) {
 		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s is not of this plan, and has the name of the placeholder of %s; delete or rename it and resume", what, s.Plan.Pod(m.From, ordinal))), nil
@@ -76,8 +104,16 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if pod.DeletionTimestamp != nil {
 		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
 	}
+	if why := cmp.Or(estranged(pod), member(pod, set)); why != "" {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s. See to that this does not happen, delete the pod if it is still there, and resume", what, why)), nil
+	}
 	proof := Read(pod)
+	lost, err := s.lost(ctx, m.To(), pod)
 	switch {
+	case err != nil:
+		return plans.Observation{}, err
+	case lost != "":
+		return s.remove(m.To(), pod, lost), nil
 	case pod.Annotations[TagAnnotation] != tag:
 		return s.remove(m.To(), pod, "since it was made of another pod template"), nil
 	case proof.Ended:
@@ -108,7 +144,13 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	}
 	m.Stamp.Put(pod)
 	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s", m.To(), pod.Name, p.Pod(m.From, ordinal)), plans.Undo{}, func(ctx context.Context) error {
-		return s.On[m.To()].Create(ctx, pod)
+		if err := s.On[m.To()].Create(ctx, pod); err != nil {
+			return err
+		}
+		if s.Overtaken != nil && s.Overtaken(ctx) { // it was late, and the process that has the plan now may be at its end
+			return writes.DeletePlaceholder(ctx, s.On[m.To()], pod, Label)
+		}
+		return nil
 	}), nil
 }
 
@@ -189,8 +231,10 @@ func (s Steps) First(look plans.Look) plans.Look {
 	if !s.Plan.Placeholder.Used() {
 		return look
 	}
+	refused := Refusals{}
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		if free, err := s.Yield(ctx, m); err != nil || free.Standing != plans.After {
+		free, err := s.Yield(ctx, m)
+		if free = refused.Given(free); err != nil || free.Standing != plans.After {
 			return free, err
 		}
 		return look(ctx, m)
@@ -206,7 +250,7 @@ func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observatio
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) {
+		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) || pod.Labels[Label] == "" || estranged(pod) != "" {
 			continue
 		}
 		ref := s.Plan.On(m.From)
@@ -226,7 +270,7 @@ func (s Steps) Clear(ctx context.Context, m plans.StepContext) (plans.Observatio
 	if !s.Plan.Placeholder.Used() {
 		return plans.Done(), nil
 	}
-	var all []plans.Observation
+	var all, others []plans.Observation
 	for _, side := range plans.Sides() {
 		var list corev1.PodList
 		ref := s.Plan.On(side)
@@ -234,12 +278,43 @@ func (s Steps) Clear(ctx context.Context, m plans.StepContext) (plans.Observatio
 			return plans.Observation{}, fmt.Errorf("listing the placeholders of %s: %w", ref, err)
 		}
 		for k := range list.Items {
-			if pod := &list.Items[k]; pod.DeletionTimestamp == nil && m.Stamp.Mine(pod) {
-				all = append(all, s.remove(side, pod, "which is not needed any more"))
+			have, _ := plans.Stamped(&list.Items[k])
+			pod := &list.Items[k]
+			if pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) || have.Epoch > m.Stamp.Epoch {
+				continue
 			}
+			if why := estranged(pod); why != "" {
+				others = append(others, plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s, so it is not deleted. Delete it and resume", s.called(side, pod.Name), why)))
+				continue
+			}
+			all = append(all, s.remove(side, pod, "which is not needed any more"))
 		}
 	}
+	if len(all) == 0 {
+		all = others // only when all others are gone
+	}
 	return plans.Together(all), nil
+}
+
+// Removable sends the deletions of the placeholders of a wave as dry runs: what refuses them is found before the wave leaves
+// (S17).
+func (s Steps) Removable(ctx context.Context, m plans.StepContext) error {
+	if !s.Plan.Placeholder.Used() || m.Skips.Places {
+		return nil
+	}
+	for o := range m.Ordinals.All() {
+		pod, err := s.placeholder(ctx, m.To(), o)
+		if err != nil {
+			return err
+		}
+		if pod == nil || !m.Stamp.Mine(pod) {
+			continue // the ordinal goes without it
+		}
+		if err := writes.TryDeletePlaceholder(ctx, s.On[m.To()], pod); writes.IgnoreAnswers(err) != nil {
+			return fmt.Errorf("trying to delete %s: %w", s.called(m.To(), pod.Name), err)
+		}
+	}
+	return nil
 }
 
 func (s Steps) placeholder(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -15,7 +18,7 @@ func TestTheProofOfALookIsKept(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	for _, proof := range []plans.Proof{plans.NoProof, plans.Warm} {
 		p := &plans.Plan{Name: "web", Count: 3, Source: plans.Ref{Namespace: "shop", Name: "web"}, Destination: plans.Ref{Namespace: "mall", Name: "web"}, Placeholder: plans.Placeholder{Proof: proof}}
-		steps := Steps{clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: c, plans.Destination: c}}}
+		steps := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: c, plans.Destination: c}}}
 		look := steps.First(func(context.Context, plans.StepContext) (plans.Observation, error) {
 			return plans.Observation{Standing: plans.After, Reason: "proven", Undo: plans.Undo{Flight: &plans.Flight{}}}, nil
 		})
@@ -23,5 +26,18 @@ func TestTheProofOfALookIsKept(t *testing.T) {
 		if err != nil || got.Reason != "proven" || got.Undo.Flight == nil {
 			t.Errorf("%s: %+v, %v", proof, got, err)
 		}
+	}
+}
+
+// A placeholder that was given the labels of the set, as a webhook does that labels every pod, is no place.
+func TestAPlaceholderWithTheLabelsOfTheSetIsSaid(t *testing.T) {
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{Label: "p"}}}
+	if why := member(pod, set); why != "" {
+		t.Error(why)
+	}
+	pod.Labels["app"] = "web"
+	if why := member(pod, set); why != "was given labels by which the pods of the set are selected (app=web)" {
+		t.Error(why)
 	}
 }

@@ -21,6 +21,10 @@ const (
 	TagAnnotation = "stsmigrate.dev/placeholder-of"
 )
 
+// notServing is a condition that no program sets, so that a placeholder is never Ready: no budget and no Service counts it, not even
+// one that selects every pod of a namespace.
+const notServing = "stsmigrate.dev/serving"
+
 const (
 	// tools is the volume with the waiting program, and where it is mounted.
 	tools    = "stsmigrate-placeholder"
@@ -95,7 +99,8 @@ func Make(p Place) (pod *corev1.Pod, err error) {
 	}
 	p.program(spec)
 	makeUp(pod, total)
-	spec.ReadinessGates, spec.NodeName, spec.DeprecatedServiceAccount = nil, "", ""
+	spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: notServing}}
+	spec.NodeName, spec.DeprecatedServiceAccount = "", ""
 	spec.AutomountServiceAccountToken = new(bool)
 	spec.RestartPolicy = corev1.RestartPolicyAlways // one that has ended gives its place away
 	spec.TerminationGracePeriodSeconds = ptr.To[int64](1)

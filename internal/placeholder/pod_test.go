@@ -116,7 +116,7 @@ func TestAPlaceholderIsNoMember(t *testing.T) {
 		"its host":        {pod.Spec.Hostname + "." + pod.Spec.Subdomain, "web-3.web"},
 		"its account":     {pod.Spec.ServiceAccountName, "web"},
 		"no token":        {token != nil && !*token, true},
-		"no gates":        {len(pod.Spec.ReadinessGates), 0},
+		"its gate":        {len(pod.Spec.ReadinessGates), 1},
 		"a deadline":      {*pod.Spec.ActiveDeadlineSeconds, int64(3600)},
 		"ends at once":    {*pod.Spec.TerminationGracePeriodSeconds, int64(1)},
 		"its class":       {pod.Spec.PriorityClassName, "high"},

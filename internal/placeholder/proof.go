@@ -43,7 +43,7 @@ func Read(pod *corev1.Pod) Proof {
 		return p
 	}
 	if pod.Status.Phase == corev1.PodRunning {
-		if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && !slices.ContainsFunc(pod.Status.ContainerStatuses, notRunning) {
+		if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && len(pod.Spec.ReadinessGates) == 0 && !slices.ContainsFunc(pod.Status.ContainerStatuses, notRunning) {
 			p.Lacks = fmt.Sprintf("node %s does not answer", p.Node) // its controller says so: nothing in it is ever unready
 			return p
 		}

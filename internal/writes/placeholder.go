@@ -18,6 +18,11 @@ func DeletePlaceholder(ctx context.Context, c client.Writer, pod *corev1.Pod, la
 	return exactly(ctx, c, pod, client.GracePeriodSeconds(0))
 }
 
+// TryDeletePlaceholder sends that deletion as a dry run.
+func TryDeletePlaceholder(ctx context.Context, c client.Writer, pod *corev1.Pod) error {
+	return TryDelete(ctx, c, pod, client.GracePeriodSeconds(0))
+}
+
 func claimsOf(pod *corev1.Pod) (out []string) {
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {

@@ -21,6 +21,7 @@ func places() map[string]int {
 		"engine/requests":    1,
 		"engine/verify":      1,
 		"engine/wavelimit":   1,
+		"placeholder":        1,
 		"plans":              5,
 		"plans/journal":      3,
 		"preflight":          2,

@@ -131,26 +131,10 @@ func (w *world) disrupts(r *process, before, after plans.Slice, side plans.Side)
 			down++
 		}
 	}
-	w.leavesForItsPlace(before, after, side)
+	w.leavesForItsPlace(r, before, after, side)
 	limit := w.limit()
 	if cost > 0 && cost+down > limit {
 		w.fail("S2", "%d ordinals are taken down while %d others are unavailable, together at most %d", cost, down, limit)
-	}
-}
-
-// leavesForItsPlace is S17 where places are taken: an ordinal that serves leaves only for a place that is proven.
-func (w *world) leavesForItsPlace(before, after plans.Slice, side plans.Side) {
-	if !w.plan.Placeholder.Used() || w.journal.Assurances.SkipPlaces > 0 {
-		return
-	}
-	for o := range w.plan.Ordinals().All() {
-		if !before.Has(o) || after.Has(o) || !w.available(side, o) {
-			continue
-		}
-		pod, there := get[*corev1.Pod](w.on[side.Other()], w.namespace(side.Other()), w.plan.Place(side.Other(), o))
-		if !there || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.plan.Placeholder.Proof == plans.Warm && pod.Status.Phase != corev1.PodRunning {
-			w.fail("S17", "ordinal %d leaves the %s, and its place is not proven", o, side)
-		}
 	}
 }
 

@@ -128,11 +128,21 @@ func (w *world) kubelet(s *store) bool {
 		}
 		next := clone(pod)
 		next.Status.Phase = corev1.PodRunning
-		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		s.put(next)
-		return true
+		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: readiness(pod)}}
+		if ready(next) || pod.Status.Phase != corev1.PodRunning {
+			s.put(next)
+			return true
+		}
 	}
 	return false
+}
+
+// readiness is what a kubelet says of a pod whose containers are ready: nobody here fulfils a gate.
+func readiness(pod *corev1.Pod) corev1.ConditionStatus {
+	if len(pod.Spec.ReadinessGates) > 0 {
+		return corev1.ConditionFalse
+	}
+	return corev1.ConditionTrue
 }
 
 // dates gives the conditions of a pod that have none the time since which they have their status, as kubelets do. Here no two

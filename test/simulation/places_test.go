@@ -19,16 +19,6 @@ func placed(sc options, proof plans.Proof) options {
 	return sc
 }
 
-// placeholders lists those that there are on a side.
-func (w *world) placeholders(side plans.Side) (out []*corev1.Pod) {
-	for _, p := range all[*corev1.Pod](w.on[side]) {
-		if p.Namespace == w.namespace(side) && p.Labels[plans.PlaceholderLabel] != "" {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // Where the places of the ordinals are taken before they leave, a death at any write leaves no placeholder in the end, and
 // nothing else than without one.
 func TestADeathAtAnyWriteLeavesNoPlaceholder(t *testing.T) {

@@ -226,6 +226,12 @@ func (c *conn) Patch(ctx context.Context, o client.Object, patch client.Patch, o
 func (c *conn) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	var d client.DeleteOptions
 	d.ApplyOptions(opts)
+	if len(d.DryRun) > 0 {
+		if err := cmp.Or(c.r.unanswered(c.store), c.may("delete", keyOf(o))); err != nil {
+			return err
+		}
+		return c.trial().Delete(c.by(ctx), o, opts...)
+	}
 	if d.Preconditions == nil || d.Preconditions.UID == nil || d.Preconditions.ResourceVersion == nil {
 		c.r.w.fail("S8", "deletion of %s without preconditions", keyOf(o))
 	}
@@ -367,6 +373,7 @@ func (r *process) accepted(s *store, verb string, o client.Object, side plans.Si
 	if _, claim := o.(*corev1.PersistentVolumeClaim); side != "" || claim && verb == "create" {
 		r.alone(s, o, before)
 	}
+	r.givesWay(s, verb, o, before)
 	w.sends(r, o)
 }
 
@@ -438,6 +445,9 @@ func (w *world) prepares(o client.Object) bool {
 		ordinal = ordinalOf(o.Name)
 	case *corev1.PersistentVolume:
 		ordinal = ordinalOf(o.Spec.ClaimRef.Name)
+	}
+	if pod, is := o.(*corev1.Pod); is && pod.Labels[plans.PlaceholderLabel] != "" {
+		return true // nothing of it is in the journal
 	}
 	return w.journal.Prepared != nil && w.journal.Prepared.Has(ordinal)
 }
@@ -520,6 +530,7 @@ func (r *process) run(ctx context.Context, direction plans.Direction, stop func(
 			patience = 0
 		}
 		if patience++; patience > 20 && (r.pause == nil || patience > 1000) {
+			r.w.heldUp()
 			return end{kind: p.Kind, reason: p.Reason}, err
 		}
 	}

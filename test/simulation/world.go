@@ -54,6 +54,7 @@ type options struct {
 	Overlaps   bool                  // what is sent beside the engines arrives later, while they look
 	Remembers  bool                  // the engines that are explored remember what they have seen
 	Places     plans.Proof           // the places of the ordinals are taken before they leave
+	Nodes      int                   // how many nodes each cluster has; 0 for more than enough
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
@@ -73,6 +74,13 @@ func maxUnavailable(v intstr.IntOrString) *policyv1.PodDisruptionBudgetSpec {
 // nodes returns the names of the nodes of each cluster.
 func (sc options) nodes() []string {
 	out := []string{"node-a", "node-b"}
+	if sc.Nodes > 0 {
+		out = nil
+		for i := range sc.Nodes {
+			out = append(out, fmt.Sprintf("node-%d", i))
+		}
+		return out
+	}
 	for i := range sc.Ordinals + 2 {
 		if sc.Spread {
 			out = append(out, fmt.Sprintf("node-%d", i))

@@ -59,7 +59,7 @@ func residents(ctx context.Context, i check.Inspection) (population, error) {
 		out.pods = map[types.UID]scheduling.Pod{}
 		var wrong error
 		visit := func(p *corev1.Pod) {
-			if p.Spec.NodeName == "" || ended(p) {
+			if p.Spec.NodeName == "" || ended(p) || placeholder(i, p) {
 				return
 			}
 			of, err := scheduling.PodOf(p)

@@ -34,6 +34,10 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := placeholders(ctx, i)
+	if err != nil {
+		return nil, err
+	}
 	perPod := podDemand(pod)
 	var out []check.Finding
 	for k := range quotas.Items {
@@ -53,6 +57,11 @@ func Quota(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		}
 		if len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil {
 			need.add(rest, 1) // scopes are about pods only
+		}
+		for k := range held {
+			if counts, _ := covers(q, &held[k]); counts { // its ordinal has its place
+				need.add(podDemand(&held[k]), -1)
+			}
 		}
 		for _, s := range short(q, need) {
 			out = append(out, check.Finding{
@@ -293,7 +302,7 @@ type shortage struct {
 func short(q *corev1.ResourceQuota, need demand) (out []shortage) {
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		want, asked := need[name]
-		if !asked || want.IsZero() {
+		if !asked || want.Sign() <= 0 {
 			continue
 		}
 		s := shortage{name: name, hard: q.Spec.Hard[name], need: want, missing: want.DeepCopy()}

@@ -1,0 +1,195 @@
+package placeholder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/sets"
+	"github.com/stsmigrate/stsmigrate/internal/writes"
+	"github.com/stsmigrate/stsmigrate/plans"
+)
+
+// A placeholder has nothing to lose. So it goes as soon as it may be in the way of anything (S28): of an ordinal that has no
+// node, of a drain, of the ordinal whose place it has. And it goes when it is of no use: on the side that is left, on a node
+// that takes no pods any more, and if it is of a plan that is over. A process that was overtaken may make one at any time.
+
+// Tidy is the look that takes such placeholders away, at any step of a wave.
+func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	if !s.Plan.Placeholder.Used() || !m.Moves() {
+		return plans.Done(), nil
+	}
+	var all []plans.Observation
+	for _, side := range plans.Sides() {
+		pods, err := s.EveryPod(ctx, side)
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+			return p.Labels[Label] == "" || p.DeletionTimestamp != nil || estranged(&p) != ""
+		})
+		if len(pods) == 0 {
+			continue
+		}
+		set, err := s.Set(ctx, side)
+		if err != nil || set == nil {
+			return plans.Done(), err
+		}
+		for k := range pods {
+			why, err := s.inTheWay(ctx, m, side, set, &pods[k])
+			if err != nil {
+				return plans.Observation{}, err
+			}
+			if why != "" {
+				all = append(all, s.remove(side, &pods[k], why))
+			}
+		}
+	}
+	return plans.Together(all), nil
+}
+
+// inTheWay returns why a placeholder has to go, or "".
+func (s Steps) inTheWay(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, pod *corev1.Pod) (string, error) {
+	have, stamped := plans.Stamped(pod)
+	switch ordinal, named := s.ordinalOf(side, pod.Name); {
+	case !stamped, have.Plan == m.Stamp.Plan && (have.Epoch > m.Stamp.Epoch || !named):
+		return "", nil
+	case have.Plan != m.Stamp.Plan:
+		if m.Stamp.Mine(set) && slices.ContainsFunc(pod.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == set.UID }) {
+			return fmt.Sprintf("of plan %s, which is over: the set is this plan's now", pod.Labels[Label]), nil
+		}
+		return "", nil
+	case side == m.From:
+		return "which is of no use on the side that is left", nil
+	case plans.SliceOf(set).Has(ordinal):
+		return "since " + s.Plan.Pod(side, ordinal) + " takes its place", nil
+	}
+	if why, err := s.lost(ctx, side, pod); err != nil || why != "" {
+		return why, err
+	}
+	due, err := s.Due(ctx, m)
+	if err != nil || due == "" {
+		return "", err
+	}
+	return "since " + due + " has no node yet, and may need its room", nil
+}
+
+// ordinalOf returns the ordinal whose placeholder has a name on a side, and reports whether there is one.
+func (s Steps) ordinalOf(side plans.Side, name string) (int32, bool) {
+	for o := range s.Plan.Ordinals().All() {
+		if s.Plan.Place(side, o) == name {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// lost says that the node of a placeholder takes no pods any more, or returns "": its ordinal would not come up there, and a
+// drain would have to wait for it.
+func (s Steps) lost(ctx context.Context, side plans.Side, pod *corev1.Pod) (string, error) {
+	if pod.Spec.NodeName == "" {
+		return "", nil
+	}
+	node, err := clusters.Get[corev1.Node](ctx, s.On[side], "", pod.Spec.NodeName, s.Plan.On(side).String())
+	switch {
+	case err != nil:
+		return "", err
+	case node == nil:
+		return "since node " + pod.Spec.NodeName + " is gone", nil
+	case sets.IsDrained(node):
+		return "since node " + node.Name + " is being drained", nil
+	case !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}):
+		return "since node " + node.Name + " is not Ready", nil
+	}
+	return "", nil
+}
+
+// Due returns a pod of the sets that is to come and has no node yet, in the cluster of the side that receives the wave of a
+// step, or "": no placeholder may take the room that it needs. In a Move that is any ordinal. An Abort goes on while one that
+// it does not wait for is down, so there it is one of the wave that comes up.
+func (s Steps) Due(ctx context.Context, m plans.StepContext) (string, error) {
+	if !s.Plan.Placeholder.Used() {
+		return "", nil
+	}
+	for _, side := range plans.Sides() {
+		if side == m.From && !s.Plan.OneCluster() {
+			continue
+		}
+		set, err := s.Set(ctx, side)
+		if err != nil || set == nil {
+			return "", err
+		}
+		pods, err := s.EveryPod(ctx, side)
+		if err != nil {
+			return "", err
+		}
+		placed := map[string]bool{}
+		for k := range pods {
+			placed[pods[k].Name] = pods[k].Spec.NodeName != ""
+		}
+		for o := range s.Plan.Ordinals().All() {
+			wave := m.Ordinals.Has(o)
+			due := side == m.To() && m.Op.Enters() && wave || m.From == plans.Source && !(side == m.From && wave)
+			if due && plans.SliceOf(set).Has(o) && !placed[s.Plan.Pod(side, o)] {
+				return "pod " + s.Plan.Pod(side, o) + " of " + s.Plan.On(side).String(), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// estranged says that a placeholder is not this program's alone any more, or returns "". It is not deleted then: another
+// controller counts it as one of its own, or keeps something in it.
+func estranged(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return fmt.Sprintf("is controlled by %s %s, whose selector matches it", owner.Kind, owner.Name)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			return fmt.Sprintf("mounts claim %s, which it was given when it was made", v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return ""
+}
+
+// member says that another writer has given a placeholder the labels by which the pods of a set are selected, or returns "".
+func member(pod *corev1.Pod, set *appsv1.StatefulSet) string {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(pod.Labels)) {
+		return ""
+	}
+	return fmt.Sprintf("was given labels by which the pods of the set are selected (%s)", selector)
+}
+
+// maxRefusals is how often the deletion of a placeholder is refused before an ordinal that is down goes on without it.
+const maxRefusals = 5
+
+// Refusals counts the deletions of placeholders that were refused. None of it matters after a crash.
+type Refusals map[string]int
+
+// Given returns an observation whose write is not sent again for ever: an ordinal that is down does not wait for it.
+func (r Refusals) Given(s plans.Observation) plans.Observation {
+	if s.Standing != plans.Before {
+		return s
+	}
+	if r[s.Reason] >= maxRefusals {
+		return plans.Done()
+	}
+	send := s.Write
+	s.Write = func(ctx context.Context) error {
+		err := send(ctx)
+		if writes.IgnoreAnswers(err) != nil {
+			r[s.Reason]++
+		}
+		return err
+	}
+	return s
+}
