@@ -197,6 +197,9 @@ func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) 
 	}
 	p.aside.Clear()
 	observed, err := p.meanwhile(ctx, p.of(next))
+	if err == nil && observed.Standing == plans.During && p.plan.Placeholder.Used() {
+		return Progress{}, false // a place is taken when the volumes are there, and the wave before has its nodes
+	}
 	if err != nil || observed.Standing != plans.Before {
 		p.left = next.Seq
 		return Progress{}, false

@@ -205,6 +205,38 @@ func TestAPreparationBesideTheEngine(t *testing.T) {
 	}
 }
 
+// A place that must wait for the wave before is taken while that wave comes up, once its pods have their nodes.
+func TestAPlaceIsTakenWhenTheWaveBeforeHasItsNodes(t *testing.T) {
+	waits := func(context.Context, plans.StepContext) (plans.Observation, error) {
+		return plans.Wait(reasons.PodNotReady, "it comes up"), nil
+	}
+	seated, sent := false, 0
+	made := due(&sent, nil)
+	e, step := apart(t, plans.Grow, waits, func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+		if !seated {
+			return plans.Wait(reasons.PlaceNotReady, "it has no node"), nil
+		}
+		return made(ctx, m)
+	})
+	e.plan.Placeholder.Proof = plans.Warm
+	if err := e.recall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.journal.Prepared = &plans.Slice{Start: 1, Replicas: 1}
+	if err := e.save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, did := e.ahead.turn(t.Context(), step); did {
+			t.Fatal("it is taken at once")
+		}
+	}
+	seated = true
+	if _, did := e.ahead.turn(t.Context(), step); !did || sent != 1 {
+		t.Errorf("it is taken %t, sent %d times", did, sent)
+	}
+}
+
 // What was foreseen of the next wave is sent together with Grow, if all of it was seen, and a moment ago.
 func TestTheNextWaveIsPreparedWithGrow(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -38,6 +38,9 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 	if err != nil || set == nil {
 		return plans.Done(), err // the looks of the sets report it
 	}
+	if without, err := s.without(ctx, m, set); err != nil || without != "" {
+		return plans.Wait(reasons.PlaceNotReady, fmt.Sprintf("%s has no node yet, and a placeholder must not take it from it", without)).Idly(), err
+	}
 	var all []plans.Observation
 	for o := range m.Ordinals.All() {
 		one, err := s.take(ctx, m, set, o)
@@ -51,6 +54,28 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		out.Placed = append(out.Placed, one.Placed...)
 	}
 	return out, nil
+}
+
+// without returns a pod beside the wave that has no node yet, or "": the wave before may be on its way there, and its own
+// places are free again. Whichever pod comes first takes the room.
+func (s Steps) without(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet) (string, error) {
+	ref, there := s.Plan.On(m.To()), plans.SliceOf(set)
+	for k := range s.Plan.Window {
+		for _, o := range []int32{m.Ordinals.Start - 1 - k, m.Ordinals.End() + k} {
+			if !there.Has(o) || m.Ordinals.Has(o) {
+				continue
+			}
+			name := s.Plan.Pod(m.To(), o)
+			pod, err := clusters.Get[corev1.Pod](ctx, s.On[m.To()], ref.Namespace, name, ref.String())
+			if err != nil {
+				return "", err
+			}
+			if pod == nil || pod.Spec.NodeName == "" {
+				return fmt.Sprintf("pod %s of %s", name, ref), nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // take looks at the place of one ordinal.
@@ -115,7 +140,7 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 // of returns what a plan alone says of a placeholder.
 func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) Place {
 	return Place{
-		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Deadline: deadline,
+		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Like: set.Spec.Selector, Deadline: deadline,
 		PriorityClass: p.Placeholder.PriorityClass, Program: Program{Image: p.Placeholder.Image},
 	}
 }
