@@ -183,8 +183,8 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.fencing = &fencing{memory: &e.memory, on: on}
 	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way, clear: placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Clear}
 	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
-	e.preparation = &preparation{memory: &e.memory, look: preparing(p, through), at: e.observer.moment}
-	e.ahead = newReadAhead(e.preparation, on)
+	e.preparation = &preparation{memory: &e.memory, look: preparing(p, through, clock), at: e.observer.moment}
+	e.ahead = newReadAhead(e.preparation, on, clock)
 	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}
 	e.skipRelax = &skipRelax{memory: &e.memory, see: e.observer.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}

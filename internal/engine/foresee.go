@@ -38,9 +38,9 @@ type readAhead struct {
 	busy, failed atomic.Bool
 }
 
-func newReadAhead(of *preparation, on clusters.Clusters) *readAhead {
+func newReadAhead(of *preparation, on clusters.Clusters, now func() time.Time) *readAhead {
 	aside := &clusters.ReadCache{}
-	return &readAhead{preparation: of, on: on, meanwhile: preparing(of.plan, aside.Clients(of.plan, on)), aside: aside}
+	return &readAhead{preparation: of, on: on, meanwhile: preparing(of.plan, aside.Clients(of.plan, on), now), aside: aside}
 }
 
 // send sends a write that nothing waits for beside the engine, which looks at its step meanwhile. It was due when the

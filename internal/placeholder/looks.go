@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,11 @@ const deadline = 2 * 60 * 60
 
 // Steps are the looks of the placeholders of a plan. If the process dies anywhere between them, a placeholder is left. The
 // next process finds it by its name.
-type Steps struct{ clusters.Pair }
+type Steps struct {
+	clusters.Pair
+
+	Now func() time.Time // nil where no clock is known
+}
 
 // Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
 // when each placeholder proves what the plan wants proven.
@@ -108,9 +113,9 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
 	case proof.Has(s.Plan.Placeholder.Proof):
-		taken := plans.Done()
-		taken.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
-		return taken, nil
+		told, err := s.known(ctx, m, pod)
+		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
+		return told, err
 	}
 	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
 }
