@@ -40,7 +40,7 @@ type scene struct {
 func scenes() []scene {
 	return []scene{
 		{"late", 3, true, true, []plans.Proof{plans.NoProof, plans.Scheduled, plans.Warm}},
-		{"alike", 6, false, false, []plans.Proof{plans.NoProof, plans.Scheduled, plans.Warm}},
+		{"alike", 6, false, false, []plans.Proof{plans.NoProof, plans.Warm}},
 	}
 }
 
