@@ -95,9 +95,6 @@ func (j *journey) see(side int, e watch.Event, at time.Time) {
 	defer j.mu.Unlock()
 	switch o := e.Object.(type) {
 	case *corev1.Event:
-		if o.Type == corev1.EventTypeWarning {
-			fmt.Printf("  %s: %s: %s: %s\n", at.Format(time.TimeOnly), o.InvolvedObject.Name, o.Reason, o.Message)
-		}
 		if slices.Contains(j.members, o.InvolvedObject.Name) && (o.Reason == "Pulling" || o.Reason == "Pulled") {
 			s := j.of(o.InvolvedObject.Name)
 			s.first(mounted, at)
@@ -203,7 +200,7 @@ func (j *journey) table() string {
 		}
 		fmt.Fprintf(w, "\t%s\t%s\n", cmp.Or(s.place, "-"), s.node)
 	}
-	fmt.Fprintf(w, "requests: %v, elsewhere: %d\n", j.requests, j.elsewhere())
+	fmt.Fprintf(w, "elsewhere: %d\n", j.elsewhere())
 	_ = w.Flush() // into memory
 	return b.String()
 }
