@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
 )
@@ -197,7 +198,7 @@ func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) 
 	}
 	p.aside.Clear()
 	observed, err := p.meanwhile(ctx, p.of(next))
-	if err == nil && observed.Standing == plans.During && p.plan.Placeholder.Used() {
+	if err == nil && observed.Standing == plans.During && p.plan.Placeholder.Used() && (observed.ID != reasons.PlaceNotReady || !observed.Idle) {
 		return Progress{}, false // a place is taken when the volumes are there, and the wave before has its nodes
 	}
 	if err != nil || observed.Standing != plans.Before {

@@ -44,7 +44,7 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		return plans.Done(), err // the looks of the sets report it
 	}
 	if without, err := s.without(ctx, m, set); err != nil || without != "" {
-		return plans.Wait(reasons.PlaceNotReady, fmt.Sprintf("%s has no node yet, and a placeholder must not take it from it", without)).Idly(), err
+		return plans.Wait(reasons.PlaceNotReady, fmt.Sprintf("%s has no node yet, and a placeholder must not take it from it", without)), err
 	}
 	var all []plans.Observation
 	for o := range m.Ordinals.All() {
