@@ -198,11 +198,10 @@ func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) 
 	}
 	p.aside.Clear()
 	observed, err := p.meanwhile(ctx, p.of(next))
-	if err == nil && observed.Standing == plans.During && p.plan.Placeholder.Used() && (observed.ID != reasons.PlaceNotReady || !observed.Idle) {
-		return Progress{}, false // a place is taken when the volumes are there, and the wave before has its nodes
-	}
 	if err != nil || observed.Standing != plans.Before {
-		p.left = next.Seq
+		if err != nil || !p.comes(observed) {
+			p.left = next.Seq
+		}
 		return Progress{}, false
 	}
 	if same, err := p.unmoved(ctx); err != nil || !same {
@@ -210,4 +209,10 @@ func (p *readAhead) turn(ctx context.Context, step plans.Step) (Progress, bool) 
 	}
 	p.send(ctx, observed.Write)
 	return Progress{Kind: Wrote, Step: next, Reason: observed.Reason}, true
+}
+
+// comes reports whether a place can be taken later during the wait of a step: when the volumes are there, and the wave before
+// has its nodes.
+func (p *readAhead) comes(observed plans.Observation) bool {
+	return observed.Standing == plans.During && p.plan.Placeholder.Used() && (observed.ID != reasons.PlaceNotReady || !observed.Idle)
 }
