@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,cmd deploy docs/schemas internal or
 PROGRAMS  := stsmigrate orchestrator slicecontroller
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e places smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ clusters-down: ## Stop them
 
 e2e: ## Run the end-to-end tests on two kind clusters (needs Docker; RESULTS=FILE keeps what it measured; SOAK=30m moves an etcd to and fro for so long)
 	cd test/e2e && E2E_RESULTS=$(abspath $(RESULTS)) go test -tags e2e -p 1 -count=1 -timeout $(if $(SOAK),24h,3h) -v ./...
+
+places: ## Measure what the places are worth that are taken before ordinals leave, on kind clusters with a slow registry (RESULTS=FILE keeps it)
+	cd test/e2e && E2E_PLACES=$(or $(abspath $(RESULTS)),/dev/null) go test -tags e2e -count=1 -timeout 30m -run TestPlaces -v .
 
 smoke: ## Run the fastest of them: the images, and one move between the clusters
 	cd test/e2e && go test -tags e2e -count=1 -timeout 20m -run 'TestSmoke|TestImages' -v .

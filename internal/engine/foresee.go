@@ -40,7 +40,7 @@ type readAhead struct {
 
 func newReadAhead(of *preparation, on clusters.Clusters) *readAhead {
 	aside := &clusters.ReadCache{}
-	return &readAhead{preparation: of, on: on, meanwhile: preparing(placing(of.memory, aside.Clients(of.plan, on))), aside: aside}
+	return &readAhead{preparation: of, on: on, meanwhile: preparing(of.places.Through(aside.Clients(of.plan, on))), aside: aside}
 }
 
 // send sends a write that nothing waits for beside the engine, which looks at its step meanwhile. It was due when the

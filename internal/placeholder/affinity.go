@@ -141,3 +141,22 @@ func (p Place) nodes(own *corev1.NodeAffinity) ([]corev1.NodeSelectorTerm, error
 	}
 	return slices.DeleteFunc(terms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }), nil
 }
+
+// spread says of a pod without rules of its own what the scheduler by default says of each pod of a set: it prefers nodes
+// with fewer pods of that set. A placeholder is of no set. Without this it would take a node that the pod then does not take,
+// and what it has pulled there would be of no use.
+func (p Place) spread(spec *corev1.PodSpec) {
+	if len(spec.TopologySpreadConstraints) > 0 || p.Like == nil {
+		return
+	}
+	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		TopologyKey: corev1.LabelHostname, MaxSkew: 3, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: p.Like,
+	}}
+	others := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname}
+	apart := &corev1.PodAntiAffinity{}
+	if spec.Affinity.PodAntiAffinity != nil {
+		apart = spec.Affinity.PodAntiAffinity
+	}
+	apart.PreferredDuringSchedulingIgnoredDuringExecution = append(apart.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: p.others(others)})
+	spec.Affinity.PodAntiAffinity = apart
+}

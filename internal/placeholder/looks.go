@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,14 @@ type Steps struct {
 
 	// Overtaken, if set, reports whether another process has taken the plan over.
 	Overtaken func(context.Context) bool
+	// Now is the clock, or nil where none is known.
+	Now func() time.Time
+}
+
+// Through returns the same looks through other clients.
+func (s Steps) Through(on clusters.Clusters) Steps {
+	s.On = on
+	return s
 }
 
 // Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
@@ -119,9 +128,9 @@ func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.State
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
 	case proof.Has(s.Plan.Placeholder.Proof):
-		taken := plans.Done()
-		taken.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
-		return taken, nil
+		told, err := s.known(ctx, m, pod)
+		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
+		return told, err
 	}
 	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
 }
@@ -157,7 +166,7 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 // of returns what a plan alone says of a placeholder.
 func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) Place {
 	return Place{
-		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Deadline: deadline,
+		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Like: set.Spec.Selector, Deadline: deadline,
 		PriorityClass: p.Placeholder.PriorityClass, Program: Program{Image: p.Placeholder.Image},
 	}
 }

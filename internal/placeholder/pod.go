@@ -52,6 +52,8 @@ type Place struct {
 	Tag string
 	// Reach says from which nodes the volumes behind these claims can be reached: one selector for each that says so.
 	Reach []corev1.NodeSelector
+	// Like selects the pods of the set.
+	Like *metav1.LabelSelector
 	// Full are the places that the spread of the set leaves no room in, by topology key.
 	Full map[string][]string
 	// Alone reports that the terms of pod affinity find no pod yet, and Others that there are placeholders of the set.
@@ -88,6 +90,7 @@ func Make(p Place) (pod *corev1.Pod, err error) {
 		c := &spec.TopologySpreadConstraints[k]
 		c.LabelSelector, c.MatchLabelKeys = scheduling.Meant(of.Labels, c.LabelSelector, c.MatchLabelKeys, nil), nil
 	}
+	p.spread(spec)
 	total := podresource.PodRequests(of, podresource.PodResourcesOptions{})
 	spec.ResourceClaims = nil
 	// A sidecar is an init container that goes on running: its image is pulled and its room is needed like that of any other.

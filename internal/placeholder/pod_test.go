@@ -223,6 +223,34 @@ func TestAPlaceholderKeepsTheRulesOfItsSet(t *testing.T) {
 	}
 }
 
+// A placeholder prefers the nodes that its pod will prefer: by default the scheduler spreads the pods of a set.
+func TestAPlaceholderIsSpreadAsItsOrdinal(t *testing.T) {
+	own := "topologySpreadConstraints: [{topologyKey: rack, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}]\n"
+	for name, c := range map[string]struct {
+		spec, want string
+		like       *metav1.LabelSelector
+	}{
+		"by default":           {"", "kubernetes.io/hostname 3 ScheduleAnyway app=web; 1 away", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		"by rules of its own":  {own, "rack 1 ScheduleAnyway app=web; 0 away", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		"of a set without one": {"", "; 0 away", nil},
+	} {
+		p := web3(t, c.spec+"containers: [{name: a}]")
+		p.Like = c.like
+		pod := made(t, p)
+		var all []string
+		for _, s := range pod.Spec.TopologySpreadConstraints {
+			all = append(all, fmt.Sprintf("%s %d %s %s", s.TopologyKey, s.MaxSkew, s.WhenUnsatisfiable, metav1.FormatLabelSelector(s.LabelSelector)))
+		}
+		away := 0
+		if apart := pod.Spec.Affinity.PodAntiAffinity; apart != nil {
+			away = len(apart.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+		if got := fmt.Sprintf("%s; %d away", strings.Join(all, ", "), away); got != c.want {
+			t.Errorf("%s: %s, expected %s", name, got, c.want)
+		}
+	}
+}
+
 // said writes affinity in one line.
 func said(a *corev1.Affinity) string {
 	var out []string

@@ -134,3 +134,42 @@ func TestAPodThatIsNoPlaceholderIsLeftAlone(t *testing.T) {
 		unbroken(t, w)
 	}
 }
+
+// Where there is room for all ordinals but one, that one stays up, and its placeholder takes no place from the ordinal before
+// it, which is on its way there.
+func TestAPlaceholderTakesNoPlaceFromTheOrdinalBefore(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		for _, sc := range []options{placed(threeOrdinals(mode), plans.Scheduled), placed(threeOrdinals(mode), plans.Warm), placed(inWaves(mode), plans.Warm)} {
+			for seed := range uint64(6) {
+				sc.Seed = seed
+				w := newWorld(sc)
+				w.rest()
+				leave(w, 2)
+				e, err := w.process().takeOver(t.Context(), plans.Move)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := waitsFor(t, w, e)
+				if down := sc.Ordinals - w.up(plans.Source) - w.up(plans.Destination); down != 0 || !strings.Contains(got.Reason, "stays up") {
+					t.Errorf("%s, %s, %d at once, seed %d: %d ordinals are down, and it waits: %s", mode, sc.Places, max(1, sc.Window), seed, down, got.Reason)
+				}
+				unbroken(t, w)
+			}
+		}
+	}
+}
+
+// leave leaves so many nodes of the destination that take pods and have none.
+func leave(w *world, free int) {
+	there := w.on[plans.Destination]
+	for _, n := range all[*corev1.Node](there) {
+		if free > 0 && !w.taken(there, n) {
+			free--
+			continue
+		}
+		next := clone(n)
+		next.Spec.Unschedulable = true
+		there.put(next)
+	}
+}

@@ -38,7 +38,7 @@ type Cluster struct {
 	Set        kubernetes.Interface
 
 	pods, services string // address ranges
-	workers        int    // in addition to the control plane, which runs pods too
+	workers        int
 }
 
 // Context returns the name of the cluster's context in the kubeconfig.
@@ -54,11 +54,16 @@ type Bed struct {
 	provider *kind.Provider
 }
 
-func describe(dir string) *Bed {
+// Workers says how many nodes each cluster has in addition to its control plane, which runs pods too.
+type Workers struct{ East, West int }
+
+// each has one worker: a set can be drained from one node to the other.
+func each() Workers { return Workers{East: 1, West: 1} }
+
+func describe(dir string, workers Workers) *Bed {
 	b := &Bed{provider: kind.NewProvider(kind.ProviderWithDocker()), dir: dir}
-	// With one worker in each, a set can be drained from one node to the other.
-	b.East = &Cluster{Name: "stsmigrate-east", pods: "10.30.0.0/17", services: "10.30.128.0/17", workers: 1}
-	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17", workers: 1}
+	b.East = &Cluster{Name: "stsmigrate-east", pods: "10.30.0.0/17", services: "10.30.128.0/17", workers: workers.East}
+	b.West = &Cluster{Name: "stsmigrate-west", pods: "10.40.0.0/17", services: "10.40.128.0/17", workers: workers.West}
 	for _, c := range b.Clusters() {
 		c.Kubeconfig = filepath.Join(dir, c.Name+".kubeconfig")
 	}
@@ -70,8 +75,11 @@ func (b *Bed) Clusters() []*Cluster { return []*Cluster{b.East, b.West} }
 
 // Up creates the bed, with its files below dir. The node image is $KIND_NODE_IMAGE, or kind's own.
 // If Up fails, it removes what it created. It refuses if one of the clusters exists already.
-func Up(ctx context.Context, dir string) (*Bed, error) {
-	b := describe(dir)
+func Up(ctx context.Context, dir string) (*Bed, error) { return UpWith(ctx, dir, each()) }
+
+// UpWith creates a bed with other numbers of nodes.
+func UpWith(ctx context.Context, dir string, workers Workers) (*Bed, error) {
+	b := describe(dir, workers)
 	there, err := b.provider.List()
 	if err != nil {
 		return nil, fmt.Errorf("list the kind clusters: %w", err)
@@ -110,7 +118,7 @@ func (b *Bed) up(ctx context.Context) error {
 
 // Open returns the bed that Up created with the same folder.
 func Open(dir string) (*Bed, error) {
-	b := describe(dir)
+	b := describe(dir, each())
 	for _, c := range b.Clusters() {
 		if err := c.connect(); err != nil {
 			return nil, fmt.Errorf("cluster %s is not running, or was not created on this machine: %w", c.Name, err)
@@ -122,7 +130,7 @@ func Open(dir string) (*Bed, error) {
 }
 
 // Down removes the bed with its volumes, as far as they exist.
-func Down(dir string) error { return describe(dir).Down() }
+func Down(dir string) error { return describe(dir, each()).Down() }
 
 // Down removes the bed with its volumes.
 func (b *Bed) Down() error {
@@ -142,7 +150,8 @@ func (b *Bed) create(ctx context.Context, c *Cluster, archive string) error {
 		Networking: v1alpha4.Networking{PodSubnet: c.pods, ServiceSubnet: c.services},
 		Nodes:      []v1alpha4.Node{node},
 		// Kubelets refuse cgroup v1 by default since 1.35; hosts still have it.
-		KubeadmConfigPatches: []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
+		KubeadmConfigPatches:    []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
+		ContainerdConfigPatches: registries(),
 	}
 	for range c.workers {
 		node.Role = v1alpha4.WorkerRole

@@ -53,11 +53,26 @@ type Counter struct {
 // Listen starts a proxy for each cluster and writes the kubeconfig, whose current context is the
 // first cluster.
 func Listen(ctx context.Context, kubeconfig string, clusters ...*cluster.Cluster) (*Counter, error) {
+	all := make([]Server, 0, len(clusters))
+	for _, k := range clusters {
+		all = append(all, Server{Name: k.Name, Config: k.Config()})
+	}
+	return Before(ctx, kubeconfig, all...)
+}
+
+// Server is an API server before which a proxy stands, by the name of its context.
+type Server struct {
+	Name   string
+	Config *rest.Config
+}
+
+// Before is Listen for API servers of any kind.
+func Before(ctx context.Context, kubeconfig string, servers ...Server) (*Counter, error) {
 	c := &Counter{}
 	config := clientcmdapi.NewConfig()
-	config.CurrentContext = clusters[0].Name
-	for _, k := range clusters {
-		address, err := c.serve(ctx, k.Config())
+	config.CurrentContext = servers[0].Name
+	for _, k := range servers {
+		address, err := c.serve(ctx, k.Config)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
