@@ -28,7 +28,7 @@ type preparation struct {
 // preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
 // places are.
 func preparing(p *plans.Plan, on clusters.Clusters) plans.Look {
-	volumes, places := storage.Prepare(p, on), placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Prepare
+	volumes, places := storage.Prepare(p, on), placeholder.NewSteps(clusters.Pair{Plan: p, On: on}).Prepare
 	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		if s, err := volumes(ctx, m); err != nil || s.Standing != plans.After {
 			return s, err

@@ -26,7 +26,11 @@ const deadline = 2 * 60 * 60
 
 // Steps are the looks of the placeholders of a plan. If the process dies anywhere between them, a placeholder is left. The
 // next process finds it by its name.
-type Steps struct{ clusters.Pair }
+type Steps struct {
+	clusters.Pair
+
+	Without *Without // nil remembers nothing
+}
 
 // Prepare is the look that takes the places of a wave on the side that receives it, while the wave is still up. It is After
 // when each placeholder proves what the plan wants proven.
@@ -76,15 +80,28 @@ func (s Steps) take(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if pod.DeletionTimestamp != nil {
 		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
 	}
-	proof := Read(pod)
-	switch {
-	case pod.Annotations[TagAnnotation] != tag:
+	if pod.Annotations[TagAnnotation] != tag {
 		return s.remove(m.To(), pod, "since it was made of another pod template"), nil
+	}
+	return s.judge(ctx, m, set, ordinal, pod)
+}
+
+// judge says what follows from a placeholder of the plan.
+func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, pod *corev1.Pod) (plans.Observation, error) {
+	proof := Read(pod)
+	s.Without.learn(m.To(), pod.Annotations[WithoutAnnotation])
+	switch {
+	case proof.Unbrought && !program(s.Plan).needed() && s.Without.learn(m.To(), proof.Lacks):
+		return s.remove(m.To(), pod, "and make it again without the program that waits, since "+proof.Lacks), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
+	case proof.Why == notReached:
+		if other, err := s.asksOthers(ctx, m, set, ordinal, pod); err != nil || other {
+			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
+		}
 	case proof.Has(s.Plan.Placeholder.Proof):
 		taken := plans.Done()
-		taken.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
+		taken.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
 		return taken, nil
 	}
 	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
@@ -102,13 +119,24 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
+	if slices.Contains(place.Program.Reach, plans.Peers) && len(ports(place.Pod)) == 0 {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s is to reach its peers, and no container of the set names a TCP port: make a new plan with %s:PORT in reach", p.Pod(m.From, ordinal), plans.Peers)), nil
+	}
+	if err := s.asks(ctx, m, set, ordinal, &place); err != nil {
+		return plans.Observation{}, err
+	}
+	place = s.sparing(m.To(), place)
 	pod, err := Make(place)
 	if err != nil {
 		return plans.Stop(reasons.PlaceTaken, err.Error()), nil
 	}
 	m.Stamp.Put(pod)
-	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s", m.To(), pod.Name, p.Pod(m.From, ordinal)), plans.Undo{}, func(ctx context.Context) error {
-		return s.On[m.To()].Create(ctx, pod)
+	how := ""
+	if place.Without != "" {
+		how = ", without the program that waits"
+	}
+	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s%s", m.To(), pod.Name, p.Pod(m.From, ordinal), how), plans.Undo{}, func(ctx context.Context) error {
+		return s.create(ctx, m, place, pod)
 	}), nil
 }
 
@@ -116,14 +144,23 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) Place {
 	return Place{
 		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Deadline: deadline,
-		PriorityClass: p.Placeholder.PriorityClass, Program: Program{Image: p.Placeholder.Image},
+		PriorityClass: p.Placeholder.PriorityClass, Program: program(p),
 	}
 }
 
+// program returns what the containers of the placeholders of a plan run.
+func program(p *plans.Plan) Program {
+	return Program{Image: p.Placeholder.Program(), Reach: p.Placeholder.Reach}
+}
+
 // Tried returns the placeholder of an ordinal for a dry run, before the plan has begun: without an owner, and without the
-// account of the pod, neither of which may be there yet.
+// account of the pod, neither of which may be there yet. It is without the program too, if it may be made so.
 func Tried(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) (*corev1.Pod, error) {
-	pod, err := Make(of(p, side, set, ordinal))
+	place := of(p, side, set, ordinal)
+	if !place.Program.needed() {
+		place.Program = Program{}
+	}
+	pod, err := Make(place)
 	if err != nil {
 		return nil, err
 	}

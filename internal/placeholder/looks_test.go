@@ -15,7 +15,7 @@ func TestTheProofOfALookIsKept(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	for _, proof := range []plans.Proof{plans.NoProof, plans.Warm} {
 		p := &plans.Plan{Name: "web", Count: 3, Source: plans.Ref{Namespace: "shop", Name: "web"}, Destination: plans.Ref{Namespace: "mall", Name: "web"}, Placeholder: plans.Placeholder{Proof: proof}}
-		steps := Steps{clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: c, plans.Destination: c}}}
+		steps := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: c, plans.Destination: c}}}
 		look := steps.First(func(context.Context, plans.StepContext) (plans.Observation, error) {
 			return plans.Observation{Standing: plans.After, Reason: "proven", Undo: plans.Undo{Flight: &plans.Flight{}}}, nil
 		})
