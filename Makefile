@@ -10,7 +10,7 @@ FLAGS    := -trimpath -buildvcs=auto -ldflags "-s -w -buildid= -X main.version=$
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 ARCHS     ?= $(shell go env GOARCH)
 ROOMS     := $(addprefix ./,$(addsuffix /...,cmd deploy docs/schemas internal orchestrator pdb plans slicecontroller storage))
-PROGRAMS  := stsmigrate orchestrator slicecontroller
+PROGRAMS  := stsmigrate orchestrator slicecontroller placeholder
 
 .DEFAULT_GOAL := help
 .PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e places smoke kind kind-down generate lint format vulnerable verify
@@ -29,7 +29,7 @@ install: ## Install stsmigrate, also as a kubectl plugin, where `go install` put
 	echo "stsmigrate, kubectl-stsmigrate and kubectl_complete-stsmigrate are in $$bin" && \
 	case ":$$PATH:" in *:"$$bin":*) ;; *) echo "which is not on your PATH: export PATH=\"$$bin:\$$PATH\"" ;; esac
 
-images: image-programs ## Build the images of the three programs (needs Docker, and no registry)
+images: image-programs ## Build the images of the programs (needs Docker, and no registry)
 	for p in $(PROGRAMS); do docker build -q -f deploy/Dockerfile --target $$p --build-arg VERSION=$(VERSION) --build-arg TARGETARCH=$(shell go env GOARCH) -t $$p:$(VERSION) bin/linux || exit; done
 
 # An image runs as somebody else than the owner of its files, whatever the umask is here.

@@ -48,8 +48,7 @@ type Setup struct {
 	Cached    client.Client
 	Namespace string
 	Fleet     *fleet.Fleet
-	// Version is the version of the program.
-	Version string
+	Release
 	// Holder names this process in the Leases. Dead reports whether another holder is certainly gone.
 	Holder string
 	Dead   func(holder string) bool
@@ -75,6 +74,14 @@ type Setup struct {
 type known struct {
 	uid  types.UID
 	plan *plans.Plan
+}
+
+// Release is what the program is from.
+type Release struct {
+	// Version is the version of the program.
+	Version string
+	// PlaceholderImage has the program that waits in placeholders, for plans that name no image.
+	PlaceholderImage string
 }
 
 // New returns an Orchestrator that does nothing yet.

@@ -60,8 +60,7 @@ type Options struct {
 	Requesters bool
 	// Agent is the user agent that the process sends to API servers.
 	Agent string
-	// Version is the version of the program.
-	Version string
+	Release
 	// Loopback lets Secrets name clusters on this machine, for test beds.
 	Loopback bool
 	Now      func() time.Time
@@ -175,7 +174,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
 		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: wavelimit.New(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter, Requesters: o.Requesters,
-		Board: dashboard.NewBoard(), Version: o.Version, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
+		Board: dashboard.NewBoard(), Release: o.Release, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
 }

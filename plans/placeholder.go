@@ -3,6 +3,7 @@ package plans
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 )
@@ -28,10 +29,13 @@ type Placeholder struct {
 	Proof Proof `json:"proof,omitempty"`
 	// Why, with a proof that was chosen and not given, is why it is this one.
 	Why string `json:"why,omitempty"`
-	// Image has the program that its containers run, which waits. Without one they are told to run what no image has.
+	// Image has the program that its containers run, which waits. Without one, or with none, they are told to run what no
+	// image has.
 	Image string `json:"image,omitempty"`
 	// PriorityClass is a class below all others, by which whatever needs the room may take it.
 	PriorityClass string `json:"priorityClass,omitempty"`
+	// Reach lists what must be reached from the place of an ordinal before it leaves: HOST:PORT, or peers, or peers:PORT.
+	Reach []string `json:"reach,omitempty"`
 }
 
 // Used reports whether placeholders are made.
@@ -57,6 +61,8 @@ type Placed struct {
 	Node string `json:"node"`
 	// Seconds is how long it took from the creation of the placeholder until it had proven its place; 0 if that is not known.
 	Seconds float64 `json:"seconds,omitempty"`
+	// Reached says how much of what had to be reached from there was, such as "3 of 3"; empty if nothing was asked.
+	Reached string `json:"reached,omitempty"`
 }
 
 // off returns it with one word for off.
@@ -74,12 +80,34 @@ func (p Placeholder) said() Placeholder {
 	return p
 }
 
-// asks reports whether a plan with the other one is what is asked for.
-func (p Placeholder) asks(is Placeholder) bool {
-	if p.Proof != Chosen {
-		return p.off() == is.off()
+// NoImage is the image of a placeholder whose containers get no program.
+const NoImage = "none"
+
+// Program returns the image with the waiting program, or "".
+func (p Placeholder) Program() string {
+	if p.Image == NoImage {
+		return ""
 	}
-	return !is.Used() || p.Image == is.Image && p.PriorityClass == is.PriorityClass
+	return p.Image
+}
+
+// Or returns it with an image for one that is not named.
+func (p Placeholder) Or(image string) Placeholder {
+	if (p.Used() || p.Proof == Chosen) && p.Image == "" {
+		p.Image = image
+	}
+	return p
+}
+
+// asks reports whether a plan with the other one is what is asked for. An image that is not named may be any.
+func (p Placeholder) asks(is Placeholder) bool {
+	if p.Proof == Chosen {
+		if !is.Used() {
+			return true
+		}
+		p.Proof = is.Proof
+	}
+	return reflect.DeepEqual(p.off().Or(is.Image), is.off())
 }
 
 // Misfit returns what is wrong with it, or "".
@@ -87,14 +115,16 @@ func (p Placeholder) Misfit() string {
 	switch {
 	case p.Proof != "" && p.Proof != NoProof && p.Proof != Chosen && !p.Used():
 		return fmt.Sprintf("proof is %.20q, expected off, schedule, warm or auto", p.Proof)
-	case !p.Used() && p.Proof != Chosen && (p.Image != "" || p.PriorityClass != ""):
-		return "image and priorityClass belong to a placeholder that is made: proof must be schedule or warm"
+	case !p.Used() && p.Proof != Chosen && (p.Image != "" || p.PriorityClass != "" || len(p.Reach) > 0):
+		return "image, priorityClass and reach belong to a placeholder that is made: proof must be schedule or warm"
 	case len(p.Image) > 512 || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || unicode.IsControl(r) }):
 		return fmt.Sprintf("image is %.60q, expected the name of an image", p.Image)
 	case p.PriorityClass != "" && !subdomain(p.PriorityClass):
 		return fmt.Sprintf("priorityClass is %.60q, expected the name of a PriorityClass", p.PriorityClass)
+	case p.Image == NoImage && len(p.Reach) > 0:
+		return "reach is asked by the program that waits, and image is none"
 	}
-	return ""
+	return reachMisfit(p.Reach)
 }
 
 // refuse returns the reason why no plan has them.

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -45,7 +46,8 @@ func (p *Plan) Validate() error {
 	if err := p.Placeholder.refuse(); err != nil {
 		return err
 	}
-	if err := p.Storage.refuse(p.OneCluster()); err != nil {
+	one := p.OneCluster()
+	if err := cmp.Or(p.Storage.refuse(one), refuseReach(p, one)); err != nil {
 		return err
 	}
 	raw, err := Encode(p)

@@ -184,8 +184,9 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.fencing = &fencing{memory: &e.memory, on: on}
 	e.easing = &easing{memory: &e.memory, observer: e.observer, on: on, way: way, clear: placeholder.Steps{Pair: clusters.Pair{Plan: p, On: on}}.Clear}
 	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
-	e.preparation = &preparation{memory: &e.memory, look: preparing(placing(&e.memory, through, clock)), places: placing(&e.memory, on, clock), at: e.observer.moment}
-	e.yielding = &yielding{memory: &e.memory, look: e.preparation.places.Tidy, at: e.observer.moment, refused: placeholder.Refusals{}, clear: e.easing.unplace}
+	mine := placing(&e.memory, on, clock)
+	e.preparation = &preparation{memory: &e.memory, look: preparing(mine.Through(through)), places: mine, at: e.observer.moment}
+	e.yielding = &yielding{memory: &e.memory, look: mine.Tidy, at: e.observer.moment, refused: placeholder.Refusals{}, clear: e.easing.unplace}
 	e.ahead = newReadAhead(e.preparation, on)
 	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}

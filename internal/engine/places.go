@@ -63,12 +63,13 @@ type Places struct {
 
 // PlaceView shows the placeholder of an ordinal.
 type PlaceView struct {
-	Ordinal int32       `json:"ordinal"`         // Ordinal is the ordinal whose place it takes.
-	Side    plans.Side  `json:"side"`            // Side is where it takes it: source or destination.
-	Node    string      `json:"node,omitempty"`  // Node is the node that the scheduler has put it on.
-	Ready   bool        `json:"ready"`           // Ready reports that it proves what the plan wants proven.
-	Since   metav1.Time `json:"since"`           // Since is when it was created.
-	Waits   string      `json:"waits,omitempty"` // Waits is what it waits for, and who has to act.
+	Ordinal int32       `json:"ordinal"`           // Ordinal is the ordinal whose place it takes.
+	Side    plans.Side  `json:"side"`              // Side is where it takes it: source or destination.
+	Node    string      `json:"node,omitempty"`    // Node is the node that the scheduler has put it on.
+	Ready   bool        `json:"ready"`             // Ready reports that it proves what the plan wants proven.
+	Since   metav1.Time `json:"since"`             // Since is when it was created.
+	Waits   string      `json:"waits,omitempty"`   // Waits is what it waits for, and who has to act.
+	Reached string      `json:"reached,omitempty"` // Reached says how much of what had to be reached from there was.
 	pod     string
 }
 
@@ -94,7 +95,7 @@ func (v *View) places(ctx context.Context, w clusters.Pair, lost map[plans.Side]
 			}
 			pod := &list.Items[at]
 			proof := placeholder.Read(pod)
-			one := PlaceView{Ordinal: o, Side: side, Node: proof.Node, Ready: proof.Has(p.Placeholder.Proof), Since: pod.CreationTimestamp, pod: p.Pod(side, o)}
+			one := PlaceView{Ordinal: o, Side: side, Node: proof.Node, Ready: proof.Has(p.Placeholder.Proof), Since: pod.CreationTimestamp, Reached: proof.Reached, pod: p.Pod(side, o)}
 			if !one.Ready {
 				one.Waits = plans.Line(proof.Words())
 			}
@@ -146,7 +147,11 @@ func (v *View) placesLine(now time.Time) string {
 	out := []string{fmt.Sprintf("%s (%s)", v.Places.Proof, plans.Placeholder{Proof: v.Places.Proof}.Proven())}
 	for _, one := range v.Places.Taken {
 		if one.Ready {
-			out = append(out, fmt.Sprintf("place of %s ready on %s", one.pod, one.Node))
+			ready := fmt.Sprintf("place of %s ready on %s", one.pod, one.Node)
+			if one.Reached != "" {
+				ready += ", reached " + one.Reached
+			}
+			out = append(out, ready)
 			continue
 		}
 		waits := fmt.Sprintf("place of %s waits since %s", one.pod, plans.Clock(one.Since.Time, now))

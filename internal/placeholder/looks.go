@@ -35,6 +35,8 @@ type Steps struct {
 	Overtaken func(context.Context) bool
 	// Now is the clock, or nil where none is known.
 	Now func() time.Time
+	// Without is what is known of sides where the program that waits cannot be had; nil remembers nothing.
+	Without *Without
 }
 
 // Through returns the same looks through other clients.
@@ -116,20 +118,31 @@ func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.State
 	if why := cmp.Or(estranged(pod), member(pod, set)); why != "" {
 		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s. See to that this does not happen, delete the pod if it is still there, and resume", what, why)), nil
 	}
-	proof := Read(pod)
-	lost, err := s.lost(ctx, m.To(), pod)
-	switch {
-	case err != nil:
-		return plans.Observation{}, err
-	case lost != "":
-		return s.remove(m.To(), pod, lost), nil
-	case pod.Annotations[TagAnnotation] != tag:
+	if lost, err := s.lost(ctx, m.To(), pod); err != nil || lost != "" {
+		return s.remove(m.To(), pod, lost), err
+	}
+	if pod.Annotations[TagAnnotation] != tag {
 		return s.remove(m.To(), pod, "since it was made of another pod template"), nil
+	}
+	return s.prove(ctx, m, set, ordinal, pod)
+}
+
+// prove says what follows from what a placeholder of the plan proves.
+func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, pod *corev1.Pod) (plans.Observation, error) {
+	proof := Read(pod)
+	s.Without.learn(m.To(), pod.Annotations[WithoutAnnotation])
+	switch {
+	case proof.Unbrought && !program(s.Plan).needed() && s.Without.learn(m.To(), proof.Lacks):
+		return s.remove(m.To(), pod, "and make it again without the program that waits, since "+proof.Lacks), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
+	case proof.Why == notReached:
+		if other, err := s.asksOthers(ctx, m, set, ordinal, pod); err != nil || other {
+			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
+		}
 	case proof.Has(s.Plan.Placeholder.Proof):
 		told, err := s.known(ctx, m, pod)
-		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds()}}
+		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
 		return told, err
 	}
 	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
@@ -147,19 +160,24 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
+	if slices.Contains(place.Program.Reach, plans.Peers) && len(ports(place.Pod)) == 0 {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s is to reach its peers, and no container of the set names a TCP port: make a new plan with %s:PORT in reach", p.Pod(m.From, ordinal), plans.Peers)), nil
+	}
+	if err := s.asks(ctx, m, set, ordinal, &place); err != nil {
+		return plans.Observation{}, err
+	}
+	place = s.sparing(m.To(), place)
 	pod, err := Make(place)
 	if err != nil {
 		return plans.Stop(reasons.PlaceTaken, err.Error()), nil
 	}
 	m.Stamp.Put(pod)
-	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s", m.To(), pod.Name, p.Pod(m.From, ordinal)), plans.Undo{}, func(ctx context.Context) error {
-		if err := s.On[m.To()].Create(ctx, pod); err != nil {
-			return err
-		}
-		if s.Overtaken != nil && s.Overtaken(ctx) { // it was late, and the process that has the plan now may be at its end
-			return writes.DeletePlaceholder(ctx, s.On[m.To()], pod, Label)
-		}
-		return nil
+	how := ""
+	if place.Without != "" {
+		how = ", without the program that waits"
+	}
+	return plans.Write(fmt.Sprintf("%s: make placeholder %s for %s%s", m.To(), pod.Name, p.Pod(m.From, ordinal), how), plans.Undo{}, func(ctx context.Context) error {
+		return s.create(ctx, m, place, pod)
 	}), nil
 }
 
@@ -167,14 +185,23 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 func of(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) Place {
 	return Place{
 		Pod: build.Pod(set, ordinal), Name: p.Place(side, ordinal), Plan: p.Name, Set: set.Name, Like: set.Spec.Selector, Deadline: deadline,
-		PriorityClass: p.Placeholder.PriorityClass, Program: Program{Image: p.Placeholder.Image},
+		PriorityClass: p.Placeholder.PriorityClass, Program: program(p),
 	}
 }
 
+// program returns what the containers of the placeholders of a plan run.
+func program(p *plans.Plan) Program {
+	return Program{Image: p.Placeholder.Program(), Reach: p.Placeholder.Reach}
+}
+
 // Tried returns the placeholder of an ordinal for a dry run, before the plan has begun: without an owner, and without the
-// account of the pod, neither of which may be there yet.
+// account of the pod, neither of which may be there yet. It is without the program too, if it may be made so.
 func Tried(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet, ordinal int32) (*corev1.Pod, error) {
-	pod, err := Make(of(p, side, set, ordinal))
+	place := of(p, side, set, ordinal)
+	if !place.Program.needed() {
+		place.Program = Program{}
+	}
+	pod, err := Make(place)
 	if err != nil {
 		return nil, err
 	}

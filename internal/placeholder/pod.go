@@ -38,7 +38,14 @@ const (
 type Program struct {
 	// Image has the waiting program at /placeholder. It can put a copy of itself into a directory.
 	Image string
+	// Reach is what must be reached, as the plan says it; Targets are the addresses that this stands for now.
+	Reach, Targets []string
+	// Reports keeps the program from failing where something is not reached.
+	Reports bool
 }
+
+// needed reports whether a placeholder without the program would not do.
+func (p Program) needed() bool { return len(p.Reach) > 0 }
 
 // Place is what a placeholder is made of.
 type Place struct {
@@ -61,6 +68,8 @@ type Place struct {
 	// PriorityClass is a class below all others, or "": then the placeholder has the priority that pods have there.
 	PriorityClass string
 	Program       Program
+	// Without is why it is made without the program, or "".
+	Without string
 	// Deadline is how long it runs at most, in seconds, if no process takes it away.
 	Deadline int64
 }
@@ -82,6 +91,9 @@ func Make(p Place) (pod *corev1.Pod, err error) {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[TagAnnotation] = p.Tag
+	if p.Without != "" {
+		pod.Annotations[WithoutAnnotation] = p.Without
+	}
 	spec := &pod.Spec
 	if spec.Affinity, err = p.affinity(of); err != nil {
 		return nil, err
@@ -139,7 +151,7 @@ func (p Place) wait(c *corev1.Container) {
 	c.VolumeDevices, c.RestartPolicyRules = nil, nil
 	c.Resources.Claims = nil
 	c.Stdin, c.StdinOnce, c.TTY, c.TerminationMessagePath = false, false, false, ""
-	if p.Program.Image != "" {
+	if p.brings(&p.Pod.Spec) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tools, MountPath: toolsDir, ReadOnly: true})
 	}
 }
@@ -154,9 +166,15 @@ func volumes(spec *corev1.PodSpec) {
 	}
 }
 
+// brings reports whether the containers get the waiting program: it is one for Linux.
+func (p Place) brings(spec *corev1.PodSpec) bool {
+	windows := spec.OS != nil && spec.OS.Name == corev1.Windows || spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+	return p.Program.Image != "" && !windows
+}
+
 // program brings the waiting program into images that have no shell.
 func (p Place) program(spec *corev1.PodSpec) {
-	if p.Program.Image == "" {
+	if !p.brings(spec) {
 		return
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tools, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
@@ -171,6 +189,11 @@ func (p Place) program(spec *corev1.PodSpec) {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}}
+	if len(p.Program.Targets) > 0 {
+		asks := *spec.InitContainers[0].DeepCopy()
+		asks.Name, asks.Command, asks.VolumeMounts = asking, p.Program.command(len(spec.Containers)), nil
+		spec.InitContainers = append(spec.InitContainers, asks)
+	}
 }
 
 // makeUp raises the requests of the first container, and its limits with them, until the placeholder takes the room that

@@ -345,11 +345,11 @@ func TestWhatAPlaceholderProves(t *testing.T) {
 		},
 		"the program has no image": {
 			node: "n", status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: tools, Image: "p:1", State: waiting("ErrImagePull", "")}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("PodInitializing", "")}}},
-			want: Proof{Node: "n", Stuck: true, Why: "ErrImagePull", Lacks: "on node n container " + tools + " (p:1) waits: ErrImagePull"},
+			want: Proof{Node: "n", Stuck: true, Unbrought: true, Why: "ErrImagePull", Lacks: "on node n container " + tools + " (p:1) waits: ErrImagePull"},
 		},
 		"the program fails": {
 			node: "n", status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: tools, Image: "p:1", State: waiting("CrashLoopBackOff", "back-off")}}},
-			want: Proof{Node: "n", Stuck: true, Why: "CrashLoopBackOff", Lacks: "on node n container " + tools + " (p:1) waits: CrashLoopBackOff back-off"},
+			want: Proof{Node: "n", Stuck: true, Unbrought: true, Why: "CrashLoopBackOff", Lacks: "on node n container " + tools + " (p:1) waits: CrashLoopBackOff back-off"},
 		},
 		"running":           {node: "n", status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: running}}}, want: Proof{Node: "n", Warm: true}},
 		"without a program": {node: "n", status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("RunContainerError", "no such file")}}}, want: Proof{Node: "n", Warm: true}},
@@ -370,6 +370,24 @@ func TestWhatAPlaceholderProves(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: c.node, Containers: []corev1.Container{{Name: "web"}}}, Status: c.status}
 		if got := Read(pod); got != c.want {
 			t.Errorf("%s: %+v, expected %+v", name, got, c.want)
+		}
+	}
+}
+
+// The waiting program is one for Linux. The containers of other pods are told to run what they do not have.
+func TestOnlyPodsOfLinuxGetTheProgram(t *testing.T) {
+	for spec, want := range map[string]int{
+		"containers: [{name: a}]":                                                      1,
+		"os: {name: linux}\ncontainers: [{name: a}]":                                   1,
+		"os: {name: windows}\ncontainers: [{name: a}]":                                 0,
+		"nodeSelector: {kubernetes.io/os: windows}\ncontainers: [{name: a}]":           0,
+		"nodeSelector: {kubernetes.io/os: linux, a: windows}\ncontainers: [{name: a}]": 1,
+	} {
+		p := web3(t, spec)
+		p.Program.Image = "stsmigrate:1"
+		s := made(t, p).Spec
+		if len(s.InitContainers) != want || len(s.Volumes) != want || len(s.Containers[0].VolumeMounts) != want {
+			t.Errorf("%s: %+v", spec, s)
 		}
 	}
 }

@@ -19,6 +19,12 @@ type Proof struct {
 	Ended bool
 	// Stuck reports that the user has to act: it does not wait for something that is on its way.
 	Stuck bool
+	// Unbrought reports that the program that waits could not be brought: its image is not to be had, or does not run there.
+	Unbrought bool
+	// Unasked reports that the program has not ended well that asks what must be reached. Reached says how much of that was, such
+	// as "3 of 3"; "" if nothing was asked, or nothing is known of it.
+	Unasked bool
+	Reached string
 	// Why is the word of the scheduler or the kubelet for what is missing, such as ImagePullBackOff.
 	Why string
 	// Lacks says what is still missing, in the words of who said no; "" if nothing is.
@@ -28,6 +34,8 @@ type Proof struct {
 // Read returns what a placeholder proves. The words of the scheduler and the kubelet are those of its status.
 func Read(pod *corev1.Pod) Proof {
 	p := Proof{Node: pod.Spec.NodeName}
+	asked := answersOf(pod)
+	p.Unasked, p.Reached = asked.open, asked.reached()
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		p.Ended = true
 		p.Lacks = "it has ended: " + cmp.Or(strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message), "no reason is given")
@@ -50,15 +58,8 @@ func Read(pod *corev1.Pod) Proof {
 		p.Warm = true
 		return p
 	}
-	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {
-			p.Lacks = fmt.Sprintf("on node %s container %s (%s) %s", p.Node, s.Name, s.Image, lacks)
-			p.Stuck = stuck
-			if w := s.State.Waiting; w != nil {
-				p.Why = w.Reason
-			}
-			return p
-		}
+	if p.container(pod, asked) {
+		return p
 	}
 	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
 		p.Lacks = fmt.Sprintf("the kubelet of node %s has not begun", p.Node)
@@ -66,6 +67,25 @@ func Read(pod *corev1.Pod) Proof {
 	}
 	p.Warm = true
 	return p
+}
+
+// container fills in what the first container lacks that lacks something, and reports whether there is one.
+func (p *Proof) container(pod *corev1.Pod, asked asked) bool {
+	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.Name == asking && len(asked.missed()) > 0 && p.Unasked {
+			p.Stuck, p.Why, p.Lacks = true, notReached, fmt.Sprintf("from node %s these are not reached (%s are): %s", p.Node, p.Reached, asked.words())
+			return true
+		}
+		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {
+			p.Lacks = fmt.Sprintf("on node %s container %s (%s) %s", p.Node, s.Name, s.Image, lacks)
+			p.Stuck, p.Unbrought = stuck, stuck && s.Name == tools
+			if w := s.State.Waiting; w != nil {
+				p.Why = w.Reason
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // lackOf returns what one container still lacks. One that was started has its image and its volumes, whether or not it

@@ -11,7 +11,7 @@ import (
 
 // Has reports whether what a plan wants proven is.
 func (p Proof) Has(want plans.Proof) bool {
-	return !p.Ended && (p.Warm || want == plans.Scheduled && p.Node != "")
+	return !p.Ended && !p.Unasked && (p.Warm || want == plans.Scheduled && p.Node != "")
 }
 
 // Waits says that an ordinal stays up since its placeholder does not have its place.
@@ -22,6 +22,9 @@ func Waits(p *plans.Plan, step plans.Step, ordinal int32, lacks string) string {
 // Words says what a placeholder lacks, and who has to do what next: the user, or no one.
 func (p Proof) Words() string {
 	next := "it is on its way, and the plan continues by itself when it is there"
+	if p.Why == "ContainerCreating" || p.Why == "PodInitializing" { // a kubelet says in events alone which volume it cannot mount
+		next += "; if it stays so, a Secret, a ConfigMap or another volume may be missing, and the events of `kubectl describe pod` of it say which"
+	}
 	if p.Stuck {
 		next = "you must act: " + p.next() + "; the plan continues by itself when its place is there"
 	}
@@ -37,6 +40,8 @@ func (p Proof) next() string {
 		return "lift its scheduling gates as you lift those of the pods of the set"
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "SignatureValidationFailed":
 		return "see that its node can pull this image (the name, the registry, the pull secret of its account)"
+	case notReached:
+		return "let that node reach these (routes, firewalls, the DNS; NetworkPolicies see no label of the set in a placeholder), or take them out of reach in a new plan; it is tried again"
 	case "CreateContainerConfigError":
 		return "make the Secret or ConfigMap that it names, or the key in it"
 	}

@@ -43,6 +43,9 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 		if err != nil {
 			return out, fmt.Errorf("choosing how places are taken: %w; or say --placeholder", err)
 		}
+		if why != "" && len(out.Reach) > 0 {
+			return out, fmt.Errorf("no place can be taken (%s), so that nothing can be asked from there: leave reach out of placeholder", why)
+		}
 		if why != "" {
 			return plans.Placeholder{Proof: plans.NoProof, Why: why}, nil
 		}

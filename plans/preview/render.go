@@ -236,8 +236,16 @@ func placeholders(of plans.Placeholder) string {
 	if of.Proof == plans.Warm {
 		out = "warm (a pod that does nothing takes the place of each ordinal before it leaves, with its images pulled and its volumes mounted)"
 	}
-	if of.Image != "" {
-		out += ", and runs the program of " + of.Image
+	switch image := of.Program(); {
+	case image != "":
+		out += ", and runs the program of " + image
+	case of.Image == "":
+		out += ", and fails to start then, since this program is not of a release and has no image (--placeholder-image names one)"
+	default:
+		out += ", and fails to start then, since it gets no program"
+	}
+	if len(of.Reach) > 0 {
+		out += "; must be reached from there: " + strings.Join(of.Reach, ", ")
 	}
 	if of.PriorityClass != "" {
 		out += ", in PriorityClass " + of.PriorityClass

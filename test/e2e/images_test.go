@@ -24,7 +24,7 @@ func TestImages(t *testing.T) {
 	if _, err := command("../..", "make", "images", "VERSION="+version); err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"stsmigrate", "orchestrator", "slicecontroller"} {
+	for _, program := range []string{"stsmigrate", "orchestrator", "slicecontroller", "placeholder"} {
 		t.Run(program, func(t *testing.T) {
 			name, archive := program+":"+version, filepath.Join(t.TempDir(), "image.tar")
 			t.Cleanup(func() { _, _ = command("", "docker", "rmi", name) })

@@ -38,6 +38,7 @@ func imports(t *testing.T) map[string][]string {
 func rooms() []room { //nolint:funlen // a table
 	return []room{
 		{"cmd/orchestrator", "orchestrator plans clusters/transport cmd/internal/program"},
+		{"cmd/placeholder", "placeholder/waiting"},
 		{"cmd/stsmigrate", "dns plans/plainyaml cmd/internal/page cmd/internal/live cmd/internal/rehearsal plans/preview cmd/internal/bundle cmd/internal/rollouts cmd/internal/compare cmd/internal/complete cmd/internal/doctor cmd/internal/draft cmd/internal/explain cmd/internal/findings cmd/internal/hints cmd/internal/remarks cmd/internal/output cmd/internal/reach cmd/internal/stops cmd/internal/program docs/schemas adoption rollout engine engine/requests engine/recovery engine/runner engine/verify preflight preflight/access preflight/check preflight/volumes records report clusters pdb deploy plans plans/journal reasons"},
 		{"cmd/internal/doctor", "cmd/internal/draft cmd/internal/findings cmd/internal/output cmd/internal/program cmd/internal/reach preflight preflight/check clusters slicecontroller/v1alpha1 plans"},
 		{"cmd/internal/flagtest", ""},
@@ -86,9 +87,10 @@ func rooms() []room { //nolint:funlen // a table
 		{"report", "plans plans/journal plans/preview"},
 		{"plans/preview", "part parts pdb plans"},
 		{"parts", "part placeholder sets storage pdb dns gates plans"},
-		{"placeholder", "preflight/scheduling sets part storage clusters plans plans/build writes reasons"},
+		{"placeholder", "placeholder/waiting preflight/scheduling sets part storage clusters plans plans/build writes reasons"},
 		{"sets", "part sets/copies storage pdb dns clusters plans plans/build reads writes reasons"},
 		{"sets/copies", "part clusters plans"},
+		{"placeholder/waiting", ""},
 		{"preflight/scheduling", ""},
 		{"records", "api/v1alpha1 clusters plans plans/journal writes reasons"},
 		{"storage", "part clusters plans plans/build reads writes reasons"},

@@ -126,7 +126,14 @@ func (w *world) kubelet(s *store) bool {
 		if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) || fails(pod) {
 			continue
 		}
+		if w.partitioned && asksAround(pod) {
+			if misses(s, pod) {
+				return true
+			}
+			continue
+		}
 		next := clone(pod)
+		next.Status.InitContainerStatuses = nil
 		next.Status.Phase = corev1.PodRunning
 		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: readiness(pod)}}
 		if ready(next) || pod.Status.Phase != corev1.PodRunning {

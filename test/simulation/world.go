@@ -55,6 +55,7 @@ type options struct {
 	Remembers  bool                  // the engines that are explored remember what they have seen
 	Places     plans.Proof           // the places of the ordinals are taken before they leave
 	Nodes      int                   // how many nodes each cluster has; 0 for more than enough
+	Reach      []string              // what must be reached from there
 	Unattached bool                  // the driver says that nodes attach no volume, and kubelets report how pods end
 }
 
@@ -139,18 +140,19 @@ type world struct {
 	late     []place // created by a stale engine after it was fenced
 	kept     map[string]string
 	// loosened are the sets whose updateStrategy a user has changed while a wave was away.
-	loosened map[types.UID]bool
-	came     map[int32]bool // as arrives tells
-	rolls    bool           // templates change: what rolls for them while nothing is in flight is the user's
-	foreign  bool           // another writer has interfered: violations of S2, S4 and S7 may be its own
-	racing   bool           // a Secret may be changed between a look at it and the write that follows
-	broken   []string       // invariants that did not hold
-	trail    []string       // the writes of engines, to read after a failure
-	quiet    int64          // the version at which no controller had anything to do
-	judge    *witness.Judge
-	only     bool // what is broken is left to the judge to find
-	checked  bool // the engines run the checks before their waves
-	closed   map[plans.Side]shut
+	loosened    map[types.UID]bool
+	came        map[int32]bool // as arrives tells
+	rolls       bool           // templates change: what rolls for them while nothing is in flight is the user's
+	foreign     bool           // another writer has interfered: violations of S2, S4 and S7 may be its own
+	partitioned bool           // nothing is reached from the places of the ordinals
+	racing      bool           // a Secret may be changed between a look at it and the write that follows
+	broken      []string       // invariants that did not hold
+	trail       []string       // the writes of engines, to read after a failure
+	quiet       int64          // the version at which no controller had anything to do
+	judge       *witness.Judge
+	only        bool // what is broken is left to the judge to find
+	checked     bool // the engines run the checks before their waves
+	closed      map[plans.Side]shut
 	// changes counts the checks of the world. fell and budgeted say with which of them an ordinal last became
 	// unavailable, as fallen tells, and a process last wrote a budget. served are the pods that are up.
 	changes, fell, budgeted int
@@ -385,7 +387,7 @@ func (w *world) ref(side plans.Side) plans.Ref {
 }
 
 func (w *world) storePlan() {
-	in := build.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left, Placeholder: plans.Placeholder{Proof: w.options.Places}}
+	in := build.Inputs{Name: planName, ID: "1", Source: w.ref(plans.Source), Destination: w.ref(plans.Destination), MaxUnavailable: w.options.D, Window: w.options.Window, Gates: w.options.Gates, Empty: w.options.Left, Placeholder: w.options.placeholder()}
 	if w.options.Shared {
 		in.Shared = []plans.SharedVolume{{Claim: media, Volume: media, Handle: "nfs^files:/media"}}
 	}

@@ -46,6 +46,7 @@ type Flags struct {
 	classes     map[string]string
 	toKind      string
 	kinds       map[plans.Side]string // of the sets, as in a Ref
+	waits       string                // our image with the program that waits, if this program is released
 }
 
 // Shown is what a user asks to see of a plan: the list of writes, and how the pods differ between the two sides.
@@ -61,7 +62,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(&f.spec.Names), "names", "", "how pods are found while they are on two sides: bridge, mcs (Multi-Cluster Services) or none (default: bridge, where the set has a headless governing Service)")
 	cmd.Flags().BoolVar(&f.spec.Twins, "twins", false, "make the Services by which clients find the pods on the destination too, where none has their name, for the cluster alone; the plan says what is left out")
 	cmd.Flags().StringVar((*string)(&f.spec.Placeholder.Proof), "placeholder", "", "take the place of each ordinal by a pod that does nothing, before the ordinal leaves: schedule (it has a node), warm (its images and volumes are there too), auto (one of these, by what moves, or off where no place can be taken; the plan says why) or off (default off)")
-	cmd.Flags().StringVar(&f.spec.Placeholder.Image, "placeholder-image", "", "an image with the program that waits, as /placeholder (default: none, and the containers of a placeholder fail to start after their images are pulled)")
+	cmd.Flags().StringVar(&f.spec.Placeholder.Image, "placeholder-image", "", "an image with the program that waits, as /placeholder; with none, the containers of a placeholder fail to start after their images are pulled (default: that of this release; none for a program that is not released)")
 	cmd.Flags().StringVar(&f.spec.Placeholder.PriorityClass, "placeholder-priority-class", "", "a PriorityClass below all others, by which whatever needs the room may take it (default: none)")
 	cmd.Flags().StringToStringVar(&f.classes, "storage-class", nil, "what a StorageClass is called on the destination, as OLD=NEW (repeatable, or a comma list)")
 	cmd.Flags().StringArrayVar(&f.patches, "patch", nil, "change the destination's set by this file: a strategic merge patch or a JSON patch (repeatable; they come after those of the Migration)")
@@ -74,6 +75,7 @@ func (f *Flags) fillPlaceholder(said plans.Placeholder) {
 	f.spec.Placeholder.Proof = cmp.Or(f.spec.Placeholder.Proof, said.Proof)
 	f.spec.Placeholder.Image = cmp.Or(f.spec.Placeholder.Image, said.Image)
 	f.spec.Placeholder.PriorityClass = cmp.Or(f.spec.Placeholder.PriorityClass, said.PriorityClass)
+	f.spec.Placeholder.Reach = said.Reach
 }
 
 // Check returns an error for flags of a plan that exclude one another, or that have no meaning.
@@ -111,6 +113,9 @@ func (f *Flags) Ignorable() error {
 
 // Request returns the set to move. A Migration file fills in the flags that the user did not give.
 func (f *Flags) Request(r *reach.Flags, read Read, args []string) (set string, err error) {
+	if r != nil {
+		f.waits = program.PlaceholderImage(r.Version)
+	}
 	if f.unavailable != "" {
 		v, err := plans.ReadUnavailable("--max-unavailable", f.unavailable)
 		if err != nil {
@@ -219,6 +224,7 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 	}
 	on := clusters.Clusters{plans.Source: source.Client, plans.Destination: destination.Client}.InTheWordsOf(refs).Listed(&plans.Plan{Source: refs[plans.Source], Destination: refs[plans.Destination]})
 	r := f.spec
+	r.Placeholder = r.Placeholder.Or(f.waits)
 	r.Destination, r.Ignore = plans.Target{Patches: patches}, f.Ignore
 	r.Storage.Classes = maps.Clone(r.Storage.Classes)
 	for from, to := range f.classes {

@@ -50,9 +50,13 @@ spec:
   selector: {matchLabels: {app.kubernetes.io/name: {{ .name }}}}
 {{- end }}
 
+{{- define "stsmigrate.image" -}}
+{{ with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ with index .root.Values.image.digests .name }}@{{ . }}{{ end }}
+{{- end }}
+
 {{- define "stsmigrate.container" -}}
 name: {{ .name }}
-image: {{ with .root.Values.image.registry }}{{ . }}/{{ end }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ with index .root.Values.image.digests .name }}@{{ . }}{{ end }}
+image: {{ include "stsmigrate.image" . }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 livenessProbe: {httpGet: {path: /healthz, port: health}}
 readinessProbe: {httpGet: {path: /readyz, port: health}}

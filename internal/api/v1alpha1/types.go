@@ -191,7 +191,7 @@ type Destination struct {
 }
 
 // Placeholder is how the places of the ordinals are taken before they leave.
-// +kubebuilder:validation:XValidation:rule="self.?proof.orValue('off') != 'off' || !has(self.image) && !has(self.priorityClass)",message="image and priorityClass belong to a placeholder: proof must be schedule or warm"
+// +kubebuilder:validation:XValidation:rule="self.?proof.orValue('off') != 'off' || !has(self.image) && !has(self.priorityClass) && !has(self.reach)",message="image, priorityClass and reach belong to a placeholder: proof must be schedule or warm"
 type Placeholder struct {
 	// What is proven before an ordinal leaves. schedule: a node, the quotas and the admission chain have said
 	// yes to its pod. warm: its images are pulled too, and its ConfigMaps, Secrets and other volumes are
@@ -202,8 +202,9 @@ type Placeholder struct {
 	// +kubebuilder:validation:Enum=off;schedule;warm;auto
 	// +optional
 	Proof plans.Proof `json:"proof,omitempty"`
-	// An image with the program that waits, as /placeholder. Without one the containers are told to run what
-	// no image has: they fail to start after their images are pulled and their volumes are mounted.
+	// An image with the program that waits, as /placeholder. With none the containers are told to run what no
+	// image has: they fail to start after their images are pulled and their volumes are mounted. The default is
+	// the image of the release that makes the plan.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -211,6 +212,14 @@ type Placeholder struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PriorityClass string `json:"priorityClass,omitempty"`
+	// What must be reached by TCP from the place of an ordinal before it leaves: HOST:PORT; peers for the other
+	// ordinals on the ports of their containers, by the names that they have; or peers:PORT. The program that
+	// waits asks, so it needs an image. By default nothing is asked.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=260
+	// +kubebuilder:validation:items:Pattern=`^(peers|.+:[0-9]{1,5})$`
+	// +optional
+	Reach []string `json:"reach,omitempty"`
 }
 
 // Storage has the names and values of storage objects that differ in the destination's cluster.

@@ -66,6 +66,8 @@ func program(ctx context.Context, dir, name string) (string, error) {
 	switch path := filepath.Join(dir, name); name {
 	case "etcd":
 		return cluster.Program(ctx, name)
+	case placeholder:
+		return path, build(ctx, "github.com/stsmigrate/stsmigrate/cmd/placeholder", path)
 	case "nats-server":
 		return path, build(ctx, "github.com/nats-io/nats-server/v2", path)
 	default:
@@ -73,15 +75,22 @@ func program(ctx context.Context, dir, name string) (string, error) {
 	}
 }
 
+// placeholder is the program of placeholders, which has the place in its image that it has when it is published.
+const placeholder = "placeholder"
+
 // image returns an image of one static program, /bin/NAME.
 func image(program, path string) (v1.Image, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	at := "bin/" + program
+	if program == placeholder {
+		at = program
+	}
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)
-	if err := w.WriteHeader(&tar.Header{Name: "bin/" + program, Mode: 0o755, Size: int64(len(content))}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: at, Mode: 0o755, Size: int64(len(content))}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(content); err != nil {
@@ -104,7 +113,7 @@ func image(program, path string) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", runtime.GOARCH
-	file.Config.Entrypoint, file.Config.Env = []string{"/bin/" + program}, []string{"PATH=/bin"}
+	file.Config.Entrypoint, file.Config.Env = []string{"/" + at}, []string{"PATH=/bin"}
 	return mutate.ConfigFile(img, file)
 }
 
