@@ -80,6 +80,9 @@ func (p Placeholder) said() Placeholder {
 	return p
 }
 
+// plain reports whether nothing is said of the pods that are made.
+func (p Placeholder) plain() bool { return p.Image == "" && p.PriorityClass == "" && len(p.Reach) == 0 }
+
 // NoImage is the image of a placeholder whose containers get no program.
 const NoImage = "none"
 
@@ -115,16 +118,14 @@ func (p Placeholder) Misfit() string {
 	switch {
 	case p.Proof != "" && p.Proof != NoProof && p.Proof != Chosen && !p.Used():
 		return fmt.Sprintf("proof is %.20q, expected off, schedule, warm or auto", p.Proof)
-	case !p.Used() && p.Proof != Chosen && (p.Image != "" || p.PriorityClass != "" || len(p.Reach) > 0):
+	case !p.Used() && p.Proof != Chosen && !p.plain():
 		return "image, priorityClass and reach belong to a placeholder that is made: proof must be schedule or warm"
 	case len(p.Image) > 512 || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || unicode.IsControl(r) }):
 		return fmt.Sprintf("image is %.60q, expected the name of an image", p.Image)
 	case p.PriorityClass != "" && !subdomain(p.PriorityClass):
 		return fmt.Sprintf("priorityClass is %.60q, expected the name of a PriorityClass", p.PriorityClass)
-	case p.Image == NoImage && len(p.Reach) > 0:
-		return "reach is asked by the program that waits, and image is none"
 	}
-	return reachMisfit(p.Reach)
+	return p.reachMisfit()
 }
 
 // refuse returns the reason why no plan has them.

@@ -17,8 +17,12 @@ const (
 	maxAddress = 260
 )
 
-// reachMisfit returns what is wrong with a list of what is to be reached, or "".
-func reachMisfit(all []string) string {
+// reachMisfit returns what is wrong with the list of what is to be reached, or "".
+func (p Placeholder) reachMisfit() string {
+	all := p.Reach
+	if len(all) > 0 && p.Image == NoImage {
+		return "reach is asked by the program that waits, and image is none"
+	}
 	if len(all) > maxReach {
 		return fmt.Sprintf("reach has %d entries, expected at most %d", len(all), maxReach)
 	}

@@ -37,7 +37,7 @@ func staged(t *testing.T, from plans.Side, refuses func(*corev1.Pod) error) *sta
 	s.moment = plans.StepContext{Step: plans.Step{Op: plans.Reserve, From: from, Ordinals: plans.Slice{Replicas: 1}}, Stamp: plans.Stamp{Plan: "1", Epoch: 1}}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.plan.On(from.Other()).Namespace, Name: "web", UID: "u"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-	s.at = fake.NewClientBuilder().WithObjects(set).WithStatusSubresource(&corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{
+	s.at = fake.NewClientBuilder().WithObjects(set, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"web:1"}}}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}).WithStatusSubresource(&corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if pod, is := o.(*corev1.Pod); is {
 				s.creates++
@@ -48,12 +48,16 @@ func staged(t *testing.T, from plans.Side, refuses func(*corev1.Pod) error) *sta
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	s.on = clusters.Clusters{from: fake.NewClientBuilder().Build(), from.Other(): s.at}
+	up := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.plan.On(from).Namespace, Name: "web-0"}}
+	up.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	s.on = clusters.Clusters{from: fake.NewClientBuilder().WithObjects(up).Build(), from.Other(): s.at}
 	return s
 }
 
 // process returns the looks of a new process.
-func (s *stage) process() Steps { return Steps{Pair: clusters.Pair{Plan: s.plan, On: s.on}, Without: &Without{}} }
+func (s *stage) process() Steps {
+	return Steps{Pair: clusters.Pair{Plan: s.plan, On: s.on}, Without: &Without{}}
+}
 
 // pass looks, and sends what is due.
 func (s *stage) pass(t *testing.T, by Steps) plans.Observation {

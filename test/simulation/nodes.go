@@ -123,23 +123,28 @@ func (w *world) kubelet(s *store) bool {
 			}
 			continue
 		}
-		if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) || fails(pod) {
-			continue
-		}
-		if w.partitioned && asksAround(pod) {
-			if misses(s, pod) {
-				return true
-			}
-			continue
-		}
-		next := clone(pod)
-		next.Status.InitContainerStatuses = nil
-		next.Status.Phase = corev1.PodRunning
-		next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: readiness(pod)}}
-		if ready(next) || pod.Status.Phase != corev1.PodRunning {
-			s.put(next)
+		if w.starts(s, pod, node) {
 			return true
 		}
+	}
+	return false
+}
+
+// starts is what a kubelet does with a pod that does not run yet. It reports whether it did anything.
+func (w *world) starts(s *store, pod *corev1.Pod, node *corev1.Node) bool {
+	if !w.mounted(s, pod, node) || slices.Contains(w.crashing, pod.UID) || fails(pod) {
+		return false
+	}
+	if w.partitioned && asksAround(pod) {
+		return misses(s, pod)
+	}
+	next := clone(pod)
+	next.Status.InitContainerStatuses = nil
+	next.Status.Phase = corev1.PodRunning
+	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: readiness(pod)}}
+	if ready(next) || pod.Status.Phase != corev1.PodRunning {
+		s.put(next)
+		return true
 	}
 	return false
 }
