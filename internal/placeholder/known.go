@@ -14,18 +14,21 @@ import (
 )
 
 const (
-	// tellsWithin is how soon a kubelet tells the API server of an image that it has pulled: every ten seconds by default.
-	tellsWithin = 12 * time.Second
+	// tellsWithin is how soon a kubelet tells the API server of an image that it has pulled: it lists its images every thirty
+	// seconds, and tells what has changed every ten.
+	tellsWithin = 42 * time.Second
+	// worth is what a pull must have taken at least: less is soon done again on another node.
+	worth = 5 * time.Second
 	// tellsOf is how many images a kubelet tells of by default: the largest ones.
 	tellsOf = 50
 )
 
 // known waits for a moment after images were pulled for a placeholder, until its node has told of them. Of nodes alike the
 // scheduler then prefers this one for the pod of the ordinal; before that it chooses by chance. It is worth no more than that
-// moment, and nothing if it is not known when they were pulled.
+// moment, and nothing if they were there at once.
 func (s Steps) known(ctx context.Context, m plans.StepContext, pod *corev1.Pod) (plans.Observation, error) {
 	since := began(pod)
-	if s.Plan.Placeholder.Proof != plans.Warm || s.Now == nil || since.IsZero() {
+	if s.Plan.Placeholder.Proof != plans.Warm || s.Now == nil || since.Sub(pod.CreationTimestamp.Time) < worth {
 		return plans.Done(), nil
 	}
 	left := tellsWithin - s.Now().Sub(since)

@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -32,13 +33,15 @@ func TestAnOrdinalStaysUntilItsNodeTellsOfTheImages(t *testing.T) {
 		status corev1.ContainerStatus
 		images []corev1.ContainerImage
 		clock  func() time.Time
+		took   time.Duration // a minute without one
 		want   time.Duration // for which it waits
 	}{
-		"just pulled":                 {status: runs(2 * time.Second), images: some, want: 10 * time.Second},
-		"it cannot run":               {status: failed(time.Second), images: some, want: 11 * time.Second},
+		"just pulled":                 {status: runs(2 * time.Second), images: some, want: 40 * time.Second},
+		"it cannot run":               {status: failed(time.Second), images: some, want: 41 * time.Second},
+		"there at once":               {status: runs(2 * time.Second), images: some, took: 4 * time.Second},
 		"told of by name":             {status: runs(time.Second), images: []corev1.ContainerImage{{Names: []string{"db:1"}}}},
 		"told of by digest":           {status: runs(time.Second), images: []corev1.ContainerImage{{Names: []string{"db@sha256:1"}}}},
-		"pulled a while ago":          {status: runs(time.Minute), images: some},
+		"pulled a while ago":          {status: runs(45 * time.Second), images: some},
 		"by a clock that is ahead":    {status: runs(-time.Minute), images: some},
 		"a kubelet that tells none":   {status: runs(time.Second)},
 		"a kubelet that leaves some":  {status: runs(time.Second), images: make([]corev1.ContainerImage, 50)},
@@ -55,7 +58,9 @@ func TestAnOrdinalStaysUntilItsNodeTellsOfTheImages(t *testing.T) {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}}
 		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "db", Image: "db:1"}}
 		m := plans.StepContext{Step: plans.Step{From: plans.Source, Ordinals: plans.Slice{Start: 2, Replicas: 1}}, Stamp: plans.Stamp{Plan: "id", Epoch: 1}}
-		on := fake.NewClientBuilder().WithObjects(node, waits(t, p, set, m, node, c.status)).Build()
+		pod := waits(t, p, set, m, node, c.status)
+		pod.CreationTimestamp = at(cmp.Or(c.took, time.Minute) + 2*time.Second)
+		on := fake.NewClientBuilder().WithObjects(node, pod).Build()
 		steps := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: on, plans.Destination: on}}, Now: func() time.Time { return now }}
 		if c.clock != nil {
 			steps.Now = c.clock

@@ -22,8 +22,7 @@ const placesIntro = `Sets whose image is %d MiB of what nothing compresses move 
 destination pull it from a registry that gives each connection %d MiB in a second, and a node pulls three layers
 at once. A move begins when no node of the destination has the image. The destination has a control plane that
 takes no pods, and three workers, all on the machine of the tests. Volumes are those of the test bed, whose driver
-mounts and does not attach. No program waits in the placeholders: their containers fail to start after the pull,
-which is enough.
+mounts and does not attach. The image of the program that waits in the placeholders is on the nodes.
 
 - *late*: each of three pods needs a node of its own, and the third node joins only %.0f s after a pod has waited for
   it: it is cordoned, and a goroutine of the test frees it, as an autoscaler would. The check nodes-fit is ignored.

@@ -60,6 +60,9 @@ func TestPlaces(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if err := b.Bring(t.Context(), "placeholder"); err != nil {
+		t.Fatal(err)
+	}
 	registry, err := b.Registry(t.Context(), pullRate)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +126,9 @@ func (s fixture) measured(t *testing.T, sc scene, proof plans.Proof, image strin
 
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	args := []string{"plan", s.set, "--max-unavailable", "1", "--placeholder", string(proof), "--out", file}
+	if proof != plans.NoProof {
+		args = append(args, "--placeholder-image", bed.Image("placeholder"))
+	}
 	if sc.apart {
 		args = append(args, "--patch", apart(t))
 	}

@@ -25,7 +25,7 @@ func placed(t *testing.T) *corev1.Pod {
 		},
 	}}
 	of.Spec.Volumes[1].Ephemeral.VolumeClaimTemplate.Spec.VolumeName = ""
-	pod, err := placeholder.Make(placeholder.Place{Pod: of, Name: "web-3-place", Plan: "web", Set: "web", Tag: "t", Deadline: 7200, Program: placeholder.Program{Image: "stsmigrate-placeholder:1"}})
+	pod, err := placeholder.Make(placeholder.Place{Pod: of, Name: "web-3-place", Plan: "web", Set: "web", Tag: "t", Deadline: 7200, Program: placeholder.Program{Image: "stsmigrate-placeholder:1", Targets: []string{"vault.infra.svc:8200"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
