@@ -163,6 +163,7 @@ export default defineConfig({
         collapsed: true,
         items: [
           { text: "Speed", link: "/results/speed" },
+          { text: "Places", link: "/results/places" },
           { text: "End to end", link: "/results/e2e" },
           { text: "With outages", link: "/results/outages" },
           { text: "Applications, measured", link: "/results/applications" },

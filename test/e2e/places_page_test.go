@@ -42,18 +42,14 @@ const placesWords = `
 `
 
 // writePlaces writes the page.
-func writePlaces(file string, b *bed.Bed, all []*journey) error {
-	commit, err := command("../..", "git", "describe", "--always", "--dirty")
-	if err != nil {
-		return err
-	}
+func writePlaces(file, commit string, b *bed.Bed, all []*journey) error {
 	version, err := b.East.Set.Discovery().ServerVersion()
 	if err != nil {
 		return err
 	}
 	var w strings.Builder
 	fmt.Fprintf(&w, "# What the place of an ordinal is worth\n\n`make places RESULTS=docs/results/%s`, at commit %s, Kubernetes %s, %d cores, %s.\n\n",
-		filepath.Base(file), strings.TrimSpace(commit), version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+		filepath.Base(file), commit, version.GitVersion, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
 	fmt.Fprintf(&w, placesIntro, imageSize>>20, pullRate>>20, lateness.Seconds())
 	w.WriteString(placesGoals(all))
 	w.WriteString("\n## By how the places are taken\n\nSeconds: median / worst of the ordinals of a move.\n\n")

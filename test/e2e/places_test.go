@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,6 +52,10 @@ func TestPlaces(t *testing.T) {
 	if page == "" {
 		t.Skip("make places runs it")
 	}
+	commit, err := command("../..", "git", "describe", "--always", "--dirty") // of what runs: the folder may change meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
 	b, err := bed.UpWith(t.Context(), filepath.Join(suite.dir, "places"), bed.Workers{West: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +97,7 @@ func TestPlaces(t *testing.T) {
 				j := s.measured(t, sc, proof, image)
 				all = append(all, j)
 				fmt.Print(j.table())
-				if err := writePlaces(page, b, all); err != nil { // each takes minutes
+				if err := writePlaces(page, strings.TrimSpace(commit), b, all); err != nil { // each takes minutes
 					t.Fatal(err)
 				}
 			})
