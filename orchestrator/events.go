@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,6 +18,26 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
+// unplaced returns how many ordinals wait for their places.
+func unplaced(p engine.Progress) int32 {
+	if p.Kind != engine.Waiting || p.ID != reasons.PlaceNotReady {
+		return 0
+	}
+	return p.Step.Ordinals.Replicas
+}
+
+// reportError writes why a run tries again.
+func (r *run) reportError(l logr.Logger, err error) {
+	r.orchestrator.gauges.errors.WithLabelValues(r.plan.Name).Inc()
+	if errors.As(err, new(plans.Panic)) {
+		r.orchestrator.gauges.panics.WithLabelValues().Inc()
+	}
+	if text := records.Brief(err.Error()); r.orchestrator.isNews(r.plan.Name, aboutRun, text) {
+		l.Info("will try again", "error", text)
+		r.orchestrator.Events.Event(r.orchestrator.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
+	}
+}
+
 // report writes the progress of a run to log, metrics, traces and events.
 func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, err error) {
 	l := log.Log.WithName("plan").WithValues("plan", r.plan.Name)
@@ -24,25 +45,13 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	if e != nil {
 		step = e.StepOf(p.Step)
 	}
-	if err == nil {
-		r.orchestrator.gauges.away(r.plan.Name, p.Left)
-		unplaced := int32(0)
-		if p.Kind == engine.Waiting && p.ID == reasons.PlaceNotReady {
-			unplaced = p.Step.Ordinals.Replicas
-		}
-		r.orchestrator.gauges.waits(r.plan.Name, unplaced)
-	}
-	switch {
-	case err != nil:
-		r.orchestrator.gauges.errors.WithLabelValues(r.plan.Name).Inc()
-		if errors.As(err, new(plans.Panic)) {
-			r.orchestrator.gauges.panics.WithLabelValues().Inc()
-		}
-		if text := records.Brief(err.Error()); r.orchestrator.isNews(r.plan.Name, aboutRun, text) {
-			l.Info("will try again", "step", step, "error", text)
-			r.orchestrator.Events.Event(r.orchestrator.object(r.plan), corev1.EventTypeWarning, tryingAgain, text)
-		}
+	if err != nil {
+		r.reportError(l.WithValues("step", step), err)
 		return
+	}
+	r.orchestrator.gauges.away(r.plan.Name, p.Left)
+	r.orchestrator.gauges.waits(r.plan.Name, unplaced(p))
+	switch {
 	case p.Kind == engine.Blocked: // and the run looks on
 		r.looksOn.Store(true)
 		l.Info("blocked, and looks on", "step", step, "reason", p.Reason, "id", p.ID)

@@ -123,24 +123,32 @@ func (s Steps) Due(ctx context.Context, m plans.StepContext) (string, error) {
 		if side == m.From && !s.Plan.OneCluster() {
 			continue
 		}
-		set, err := s.Set(ctx, side)
-		if err != nil || set == nil {
-			return "", err
+		if due, err := s.dueOn(ctx, m, side); err != nil || due != "" {
+			return due, err
 		}
-		pods, err := s.EveryPod(ctx, side)
-		if err != nil {
-			return "", err
-		}
-		placed := map[string]bool{}
-		for k := range pods {
-			placed[pods[k].Name] = pods[k].Spec.NodeName != ""
-		}
-		for o := range s.Plan.Ordinals().All() {
-			wave := m.Ordinals.Has(o)
-			due := side == m.To() && m.Op.Enters() && wave || m.From == plans.Source && !(side == m.From && wave)
-			if due && plans.SliceOf(set).Has(o) && !placed[s.Plan.Pod(side, o)] {
-				return "pod " + s.Plan.Pod(side, o) + " of " + s.Plan.On(side).String(), nil
-			}
+	}
+	return "", nil
+}
+
+// dueOn is Due of the set of one side.
+func (s Steps) dueOn(ctx context.Context, m plans.StepContext, side plans.Side) (string, error) {
+	set, err := s.Set(ctx, side)
+	if err != nil || set == nil {
+		return "", err
+	}
+	pods, err := s.EveryPod(ctx, side)
+	if err != nil {
+		return "", err
+	}
+	placed := map[string]bool{}
+	for k := range pods {
+		placed[pods[k].Name] = pods[k].Spec.NodeName != ""
+	}
+	for o := range s.Plan.Ordinals().All() {
+		wave := m.Ordinals.Has(o)
+		comes, stays := side == m.To() && m.Op.Enters() && wave, side != m.From || !wave
+		if (comes || stays && m.From == plans.Source) && plans.SliceOf(set).Has(o) && !placed[s.Plan.Pod(side, o)] {
+			return "pod " + s.Plan.Pod(side, o) + " of " + s.Plan.On(side).String(), nil
 		}
 	}
 	return "", nil

@@ -64,48 +64,72 @@ func TestPlaceholdersOnARealKubelet(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "data", Image: s.image, SecurityContext: restricted()}}}}
-			if s.change != nil {
-				s.change(&of.Spec)
-			}
-			pod, err := placeholder.Make(placeholder.Place{Pod: of, Name: name + "-place", Plan: "web", Set: "web", Deadline: 600, Program: placeholder.Program{Image: s.program}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pod := placeholderOf(t, namespace, name, s.image, s.program, s.change)
 			began := time.Now()
 			if err := c.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 2*time.Minute, "the kubelet says what is expected", func(ctx context.Context) error {
-				if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-					return err
-				}
-				if name == "no-volume" { // its status says nothing of that, however long it lasts
-					var events corev1.EventList
-					if err := c.List(ctx, &events, client.InNamespace(namespace)); err != nil || !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "FailedMount" }) {
-						return fmt.Errorf("the kubelet has not tried to mount: %w", err)
-					}
-				}
-				p := placeholder.Read(pod)
-				if !s.want(p) || !strings.Contains(p.Words(), s.lacks) || s.runs != (pod.Status.Phase == corev1.PodRunning && pod.Status.ContainerStatuses[0].State.Running != nil) {
-					return fmt.Errorf("%+v: %s: %s", p, p.Words(), pod.Status.String())
-				}
-				return nil
+			kubeletSays(t, c, pod, name == "no-volume", func(p placeholder.Proof) bool {
+				return s.want(p) && strings.Contains(p.Words(), s.lacks) && s.runs == runs(pod)
 			})
 			fmt.Printf("  %s: %s: %+v\n", name, time.Since(began).Round(100*time.Millisecond), placeholder.Read(pod))
 			ends := time.Now()
 			if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, time.Minute, "it is gone", func(ctx context.Context) error {
-				if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("%s is there: %w", pod.Name, err)
-				}
-				return nil
-			})
+			isGone(t, c, pod)
 			fmt.Printf("  %s: gone in %s\n", name, time.Since(ends).Round(100*time.Millisecond))
 		})
 	}
+}
+
+// placeholderOf returns the placeholder of a pod with one container.
+func placeholderOf(t *testing.T, namespace, name, image, program string, change func(*corev1.PodSpec)) *corev1.Pod {
+	t.Helper()
+	of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "data", Image: image, SecurityContext: restricted()}}}}
+	if change != nil {
+		change(&of.Spec)
+	}
+	pod, err := placeholder.Make(placeholder.Place{Pod: of, Name: name + "-place", Plan: "web", Set: "web", Deadline: 600, Program: placeholder.Program{Image: program}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// kubeletSays waits until a placeholder proves what is expected. Of a volume that is not there its status says nothing,
+// however long it lasts: then the kubelet must have tried to mount it.
+func kubeletSays(t *testing.T, c client.Client, pod *corev1.Pod, mounts bool, want func(placeholder.Proof) bool) {
+	t.Helper()
+	eventually(t, 2*time.Minute, "the kubelet says what is expected", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		if mounts {
+			var events corev1.EventList
+			if err := c.List(ctx, &events, client.InNamespace(pod.Namespace)); err != nil || !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "FailedMount" }) {
+				return fmt.Errorf("the kubelet has not tried to mount: %w", err)
+			}
+		}
+		if p := placeholder.Read(pod); !want(p) {
+			return fmt.Errorf("%+v: %s: %s", p, p.Words(), pod.Status.String())
+		}
+		return nil
+	})
+}
+
+func runs(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && pod.Status.ContainerStatuses[0].State.Running != nil
+}
+
+func isGone(t *testing.T, c client.Client, pod *corev1.Pod) {
+	t.Helper()
+	eventually(t, time.Minute, "it is gone", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is there: %w", pod.Name, err)
+		}
+		return nil
+	})
 }
 
 // reaching plans a move over placeholders from which something must be reached, and returns the file of the plan.

@@ -120,7 +120,7 @@ func TestNoOrdinalLeavesForAPlaceThatIsLost(t *testing.T) {
 					w := first.fork(seed)
 					w.foreign = true
 					to, times := w.origin(direction).Other(), 0
-					_, err := w.process().run(t.Context(), direction, func(p engine.Progress) bool {
+					_, err := w.process().run(t.Context(), direction, func(engine.Progress) bool {
 						for _, place := range w.placeholders(to) {
 							if times < 2 && place.Status.Phase == corev1.PodRunning && place.DeletionTimestamp == nil && w.available(to.Other(), ordinalOf(strings.TrimSuffix(place.Name, "-place"))) {
 								times++
@@ -194,6 +194,47 @@ func taken() map[string]func(*corev1.Pod) {
 	}
 }
 
+// runTaken runs a plan, and takes one placeholder for another program, while its ordinal is in flight or before.
+func (w *world) runTaken(t *testing.T, direction plans.Direction, flying bool, takes func(*corev1.Pod)) (theirs *corev1.Pod, got end, err error) {
+	t.Helper()
+	from := w.origin(direction)
+	got, err = w.process().run(t.Context(), direction, func(engine.Progress) bool {
+		for _, place := range w.placeholders(from.Other()) {
+			o := ordinalOf(strings.TrimSuffix(place.Name, "-place"))
+			if theirs == nil && place.Spec.NodeName != "" && w.slice(from).Has(o) != flying {
+				theirs = clone(place)
+				takes(theirs)
+				w.on[from.Other()].put(theirs)
+			}
+		}
+		return false
+	})
+	return theirs, got, err
+}
+
+// leavesTaken plays one placeholder that another program takes for its own.
+func (w *world) leavesTaken(t *testing.T, what string, direction plans.Direction, flying bool, takes func(*corev1.Pod)) {
+	t.Helper()
+	to := w.origin(direction).Other()
+	theirs, got, err := w.runTaken(t, direction, flying, takes)
+	switch {
+	case theirs == nil && err == nil && !flying:
+		return // each has left as soon as it had its place
+	case theirs == nil || err != nil:
+		t.Fatalf("%s: %s, %v", what, got, err)
+	}
+	if now, there := get[*corev1.Pod](w.on[to], theirs.Namespace, theirs.Name); !there || now.UID != theirs.UID {
+		t.Errorf("%s: it was deleted", what)
+	}
+	held := !w.inFlight() && got.kind == engine.Blocked && strings.Contains(got.reason, theirs.Name)
+	if without := flying && direction == plans.Move && got.outcome == plans.Moved; !without && !held {
+		t.Errorf("%s: %s, in flight: %t", what, got, w.inFlight())
+	}
+	unbroken(t, w)
+	w.on[to].remove(keyOf(theirs))
+	w.helped(t, direction, func() {})
+}
+
 // A placeholder that another program has taken for its own is not deleted. While its ordinal is up the plan is held; an ordinal
 // that is down comes up without it.
 func TestAPlaceholderThatIsAnothersIsLeftAlone(t *testing.T) {
@@ -208,35 +249,7 @@ func TestAPlaceholderThatIsAnothersIsLeftAlone(t *testing.T) {
 						what := fmt.Sprintf("%s, %s, %s, in flight %t, seed %d", mode, direction, name, flying, seed)
 						w := first.fork(seed)
 						w.foreign = true
-						from := w.origin(direction)
-						var theirs *corev1.Pod
-						got, err := w.process().run(t.Context(), direction, func(engine.Progress) bool {
-							for _, place := range w.placeholders(from.Other()) {
-								o := ordinalOf(strings.TrimSuffix(place.Name, "-place"))
-								if theirs == nil && place.Spec.NodeName != "" && w.slice(from).Has(o) != flying {
-									theirs = clone(place)
-									takes(theirs)
-									w.on[from.Other()].put(theirs)
-								}
-							}
-							return false
-						})
-						if theirs == nil && err == nil && !flying {
-							continue // each has left as soon as it had its place
-						}
-						if theirs == nil || err != nil {
-							t.Fatalf("%s: %s, %v", what, got, err)
-						}
-						if now, there := get[*corev1.Pod](w.on[from.Other()], theirs.Namespace, theirs.Name); !there || now.UID != theirs.UID {
-							t.Errorf("%s: it was deleted", what)
-						}
-						without := flying && direction == plans.Move && got.outcome == plans.Moved
-						if !without && (w.inFlight() || got.kind != engine.Blocked || !strings.Contains(got.reason, theirs.Name)) {
-							t.Errorf("%s: %s, in flight: %t", what, got, w.inFlight())
-						}
-						unbroken(t, w)
-						w.on[from.Other()].remove(keyOf(theirs))
-						w.helped(t, direction, func() {})
+						w.leavesTaken(t, what, direction, flying, takes)
 					}
 				}
 			}

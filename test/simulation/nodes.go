@@ -44,7 +44,8 @@ func (w *world) scheduler(s *store) bool {
 			continue
 		}
 		for node := range shuffle(w, all[*corev1.Node](s)) {
-			if up(node) && !drained(node) && !w.taken(s, node) && !(w.options.Placeless && pod.Labels[plans.PlaceholderLabel] != "") {
+			placeless := w.options.Placeless && pod.Labels[plans.PlaceholderLabel] != ""
+			if up(node) && !drained(node) && !w.taken(s, node) && !placeless {
 				next := clone(pod)
 				next.Spec.NodeName = node.Name
 				s.put(next)

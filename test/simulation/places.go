@@ -35,7 +35,7 @@ func removable(pod *corev1.Pod) bool {
 // leavesForItsPlace is S17 and S18 where places are taken: an ordinal that serves leaves only for a place that is proven, and
 // that is there.
 func (w *world) leavesForItsPlace(r *process, before, after plans.Slice, side plans.Side) {
-	if !w.plan.Placeholder.Used() || w.journal.Assurances.SkipPlaces > 0 {
+	if !w.plan.Placeholder.Used() || w.journal.Assurances.SkipPlaces > 0 || len(r.untold) > 0 {
 		return
 	}
 	to := side.Other()
@@ -44,17 +44,19 @@ func (w *world) leavesForItsPlace(r *process, before, after plans.Slice, side pl
 			continue
 		}
 		pod := w.place(to, o)
-		if pod == nil || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.plan.Placeholder.Proof == plans.Warm && pod.Status.Phase != corev1.PodRunning {
-			if len(r.untold) == 0 {
-				w.fail("S17", "ordinal %d leaves the %s, and its place is not proven", o, side)
-			}
+		if !w.proven(pod) {
+			w.fail("S17", "ordinal %d leaves the %s, and its place is not proven", o, side)
 			continue
 		}
-		node, there := get[*corev1.Node](w.on[to], "", pod.Spec.NodeName)
-		if (!there || !up(node) || drained(node)) && len(r.untold) == 0 {
+		if node, there := get[*corev1.Node](w.on[to], "", pod.Spec.NodeName); !there || !up(node) || drained(node) {
 			w.fail("S18", "ordinal %d leaves the %s for %s, which takes no pods", o, side, pod.Spec.NodeName)
 		}
 	}
+}
+
+// proven reports whether a placeholder proves what the plan wants proven.
+func (w *world) proven(pod *corev1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && (w.plan.Placeholder.Proof != plans.Warm || pod.Status.Phase == corev1.PodRunning)
 }
 
 // givesWay is S28 at the moments at which an engine can break it. No place of a wave to come is taken while an ordinal that is
@@ -68,19 +70,22 @@ func (r *process) givesWay(s *store, verb string, o client.Object, before plans.
 		if w.on[side] != s || w.namespace(side) != o.GetNamespace() {
 			continue
 		}
-		pod, isPod := o.(*corev1.Pod)
-		if isPod && verb == "create" && pod.Labels[plans.PlaceholderLabel] != "" && !w.away(side) {
+		if pod, is := o.(*corev1.Pod); is && verb == "create" && pod.Labels[plans.PlaceholderLabel] != "" && !w.away(side) {
 			if due := w.homeless(s, side); due != "" {
 				w.fail("S28", "%s is made while %s has no node", pod.Name, due)
 			}
 		}
-		if kindOf(o) != "StatefulSet" {
-			continue
+		if kindOf(o) == "StatefulSet" {
+			w.frees(side, before)
 		}
-		for ordinal := range w.plan.Ordinals().All() {
-			if place := w.place(side, ordinal); w.gains(side, before, ordinal) && place != nil && removable(place) {
-				w.fail("S28", "the %s takes ordinal %d, whose place is still taken by its placeholder", side, ordinal)
-			}
+	}
+}
+
+// frees is S28 when a set is written: the places of the ordinals that it takes are free.
+func (w *world) frees(side plans.Side, before plans.Slice) {
+	for ordinal := range w.plan.Ordinals().All() {
+		if place := w.place(side, ordinal); w.gains(side, before, ordinal) && place != nil && removable(place) {
+			w.fail("S28", "the %s takes ordinal %d, whose place is still taken by its placeholder", side, ordinal)
 		}
 	}
 }
@@ -111,21 +116,26 @@ func (w *world) homeless(s *store, to plans.Side) string {
 	return ""
 }
 
+// placesAndWaits returns the placeholders of a cluster that have a node and may be deleted, and the pods that have none.
+func placesAndWaits(s *store) (places, waits []*corev1.Pod) {
+	for _, p := range all[*corev1.Pod](s) {
+		switch {
+		case p.Labels[plans.PlaceholderLabel] != "":
+			if p.Spec.NodeName != "" && removable(p) && !hasEnded(p) {
+				places = append(places, p)
+			}
+		case p.Spec.NodeName == "" && p.DeletionTimestamp == nil && metav1.GetControllerOfNoCopy(p) != nil:
+			waits = append(waits, p)
+		}
+	}
+	return places, waits
+}
+
 // heldUp is S28 while a plan waits, and nothing in the world changes any more: no ordinal waits for a node that a placeholder
 // has.
 func (w *world) heldUp() {
 	for _, s := range w.stores {
-		var places, waits []*corev1.Pod
-		for _, p := range all[*corev1.Pod](s) {
-			switch {
-			case p.Labels[plans.PlaceholderLabel] != "":
-				if p.Spec.NodeName != "" && removable(p) && !hasEnded(p) {
-					places = append(places, p)
-				}
-			case p.Spec.NodeName == "" && p.DeletionTimestamp == nil && metav1.GetControllerOfNoCopy(p) != nil:
-				waits = append(waits, p)
-			}
-		}
+		places, waits := placesAndWaits(s)
 		for _, place := range places {
 			node, there := get[*corev1.Node](s, "", place.Spec.NodeName)
 			for _, p := range waits {

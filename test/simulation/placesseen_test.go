@@ -78,17 +78,7 @@ func TestThePlacesAreShownAndRecorded(t *testing.T) {
 		cordon(false)
 		w.toTheEnd(t, direction)
 		unbroken(t, w)
-		moved := 0
-		for _, wave := range w.journal.Timeline.Waves {
-			if wave.To != from.Other() {
-				continue
-			}
-			for k := range wave.Nodes {
-				if moved++; k >= len(wave.Places) || wave.Places[k] == "" {
-					t.Errorf("%s: the places of %s are not recorded: %+v", direction, wave.Ordinals, wave)
-				}
-			}
-		}
+		moved := placesRecorded(t, w, from.Other())
 		if moved != int(w.plan.Count) || len(w.journal.Timeline.Placed) > 0 {
 			t.Errorf("%s: %d of %d ordinals are recorded; %v is left", direction, moved, w.plan.Count, w.journal.Timeline.Placed)
 		}
@@ -96,6 +86,22 @@ func TestThePlacesAreShownAndRecorded(t *testing.T) {
 			t.Errorf("%s: at the end the status says %+v", direction, says)
 		}
 	}
+}
+
+// placesRecorded counts the ordinals that have come to a side by the timeline, and requires the place of each.
+func placesRecorded(t *testing.T, w *world, to plans.Side) (moved int) {
+	t.Helper()
+	for _, wave := range w.journal.Timeline.Waves {
+		if wave.To != to {
+			continue
+		}
+		for k := range wave.Nodes {
+			if moved++; k >= len(wave.Places) || wave.Places[k] == "" {
+				t.Errorf("the places of %s to the %s are not recorded: %+v", wave.Ordinals, to, wave)
+			}
+		}
+	}
+	return moved
 }
 
 // A word lets an ordinal leave without the proof of its place, and no other one in a move. Nothing of its placeholder is left.
