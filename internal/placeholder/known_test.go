@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -85,4 +86,76 @@ func waits(t *testing.T, p *plans.Plan, set *appsv1.StatefulSet, m plans.StepCon
 	pod.Spec.NodeName, pod.Status.Phase = node.Name, corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 	return pod
+}
+
+// A place on a node that takes no pods any more is no place, whatever its placeholder has proven.
+func TestAPlaceOnALostNodeDoesNotCount(t *testing.T) {
+	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for name, c := range map[string]struct {
+		node  corev1.NodeStatus
+		spec  corev1.NodeSpec
+		there bool
+		want  plans.Standing
+	}{
+		"it is ready":     {node: corev1.NodeStatus{Conditions: ready}, there: true, want: plans.After},
+		"it is cordoned":  {node: corev1.NodeStatus{Conditions: ready}, spec: corev1.NodeSpec{Unschedulable: true}, there: true, want: plans.Before},
+		"it is not ready": {there: true, want: plans.Before},
+		"it is gone":      {want: plans.Before},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: c.spec, Status: c.node}
+		p := &plans.Plan{
+			Name: "web", Count: 3, Source: plans.Ref{Namespace: "shop", Name: "web"}, Destination: plans.Ref{Namespace: "mall", Name: "web"},
+			Placeholder: plans.Placeholder{Proof: plans.Warm},
+		}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web"}}
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "db", Image: "db:1"}}
+		m := plans.StepContext{Step: plans.Step{From: plans.Source, Ordinals: plans.Slice{Start: 2, Replicas: 1}}, Stamp: plans.Stamp{Plan: "id", Epoch: 1}}
+		pod := waits(t, p, set, m, node, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+		objects := []client.Object{pod}
+		if c.there {
+			objects = append(objects, node)
+		}
+		on := fake.NewClientBuilder().WithObjects(objects...).Build()
+		got, err := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: on, plans.Destination: on}}}.take(t.Context(), m, set, 2)
+		if err != nil || got.Standing != c.want {
+			t.Errorf("%s: %v, %v; expected %v", name, got.Standing, err, c.want)
+		}
+	}
+}
+
+// A plan at rest takes away its own placeholders, and no others.
+func TestAPlanAtRestTakesItsPlaceholdersAway(t *testing.T) {
+	yes := true
+	mine := plans.Stamp{Plan: "id", Epoch: 2}
+	for name, c := range map[string]struct {
+		stamp  plans.Stamp
+		change func(*corev1.Pod)
+		want   plans.Standing
+	}{
+		"its own":                      {stamp: mine, want: plans.Before},
+		"of an earlier process":        {stamp: plans.Stamp{Plan: "id", Epoch: 1}, want: plans.Before},
+		"of a later process":           {stamp: plans.Stamp{Plan: "id", Epoch: 3}, want: plans.After},
+		"of another plan of that name": {stamp: plans.Stamp{Plan: "other", Epoch: 2}, want: plans.After},
+		"of nobody":                    {want: plans.After},
+		"one that another controller has adopted": {stamp: mine, want: plans.Conflict, change: func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "x", UID: "u", Controller: &yes}}
+		}},
+	} {
+		p := &plans.Plan{
+			Name: "web", Count: 3, Source: plans.Ref{Namespace: "shop", Name: "web"}, Destination: plans.Ref{Namespace: "mall", Name: "web"},
+			Placeholder: plans.Placeholder{Proof: plans.Warm},
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "mall", Name: "web-2-place", Labels: map[string]string{Label: "web"}}}
+		if c.stamp.Plan != "" {
+			c.stamp.Put(pod)
+		}
+		if c.change != nil {
+			c.change(pod)
+		}
+		there, none := fake.NewClientBuilder().WithObjects(pod).Build(), fake.NewClientBuilder().Build()
+		got, err := Steps{Pair: clusters.Pair{Plan: p, On: clusters.Clusters{plans.Source: none, plans.Destination: there}}}.Clear(t.Context(), plans.StepContext{Stamp: mine})
+		if err != nil || got.Standing != c.want {
+			t.Errorf("%s: %v (%s), %v; expected %v", name, got.Standing, got.Reason, err, c.want)
+		}
+	}
 }
