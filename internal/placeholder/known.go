@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,6 +20,10 @@ const (
 	tellsWithin = 42 * time.Second
 	// worth is what a pull must have taken at least: less is soon done again on another node.
 	worth = 5 * time.Second
+	// firstPause is how long a kubelet waits at least before it starts a container again. After maxPauses it is no longer of
+	// interest how long ago the first time was.
+	firstPause = 10 * time.Second
+	maxPauses  = 5
 	// tellsOf is how many images a kubelet tells of by default: the largest ones.
 	tellsOf = 50
 )
@@ -44,26 +49,28 @@ func (s Steps) known(ctx context.Context, m plans.StepContext, pod *corev1.Pod) 
 	return wait, nil
 }
 
-// began returns when the last container was started, or could not be, by the clock of its node.
+// began returns when the last container was started for the first time, or could not be, by the clock of its node; zero if
+// none was. One that cannot be started has only an end. It is tried again and again, and each time is later than the pauses
+// of the kubelet before it: ten seconds, and twice as long each time.
 func began(pod *corev1.Pod) (at time.Time) {
 	for _, c := range pod.Status.ContainerStatuses {
-		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
-			if state.Running != nil {
-				at = later(at, state.Running.StartedAt.Time)
-			}
-			if state.Terminated != nil {
-				at = later(at, state.Terminated.FinishedAt.Time)
-			}
+		var last time.Time
+		switch ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); {
+		case c.State.Running != nil:
+			last = c.State.Running.StartedAt.Time
+		case ended != nil && ended.StartedAt.Unix() > 0:
+			last = ended.StartedAt.Time
+		case ended != nil:
+			last = ended.FinishedAt.Time
+		default:
+			continue
+		}
+		first := last.Add(-firstPause * (1<<min(c.RestartCount, maxPauses) - 1))
+		if first.After(at) {
+			at = first
 		}
 	}
 	return at
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // tells reports whether a node tells of the images of all containers of a pod, or of none at all, or of so many that smaller

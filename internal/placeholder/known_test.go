@@ -29,6 +29,11 @@ func TestAnOrdinalStaysUntilItsNodeTellsOfTheImages(t *testing.T) {
 		c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: at(ago)}
 		return c
 	}
+	again := func(restarts int32, ago time.Duration) corev1.ContainerStatus {
+		c := failed(ago)
+		c.RestartCount = restarts
+		return c
+	}
 	some := []corev1.ContainerImage{{Names: []string{"other:1"}}}
 	for name, c := range map[string]struct {
 		status corev1.ContainerStatus
@@ -39,6 +44,8 @@ func TestAnOrdinalStaysUntilItsNodeTellsOfTheImages(t *testing.T) {
 	}{
 		"just pulled":                 {status: runs(2 * time.Second), images: some, want: 40 * time.Second},
 		"it cannot run":               {status: failed(time.Second), images: some, want: 41 * time.Second},
+		"it cannot run, once more":    {status: again(2, time.Second), images: some, want: 11 * time.Second},
+		"it cannot run, for long":     {status: again(3, time.Second), images: some},
 		"there at once":               {status: runs(2 * time.Second), images: some, took: 4 * time.Second},
 		"told of by name":             {status: runs(time.Second), images: []corev1.ContainerImage{{Names: []string{"db:1"}}}},
 		"told of by digest":           {status: runs(time.Second), images: []corev1.ContainerImage{{Names: []string{"db@sha256:1"}}}},

@@ -51,27 +51,11 @@ func (p Proof) next() string {
 // Took returns how long it took from the creation of a placeholder until it had proven what a plan wants, by its own
 // conditions and to the second; 0 if these do not say.
 func Took(pod *corev1.Pod, want plans.Proof) time.Duration {
-	until := time.Time{}
-	later := func(at time.Time) {
-		if at.After(until) {
-			until = at
-		}
-	}
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
-		later(c.LastTransitionTime.Time)
-	}
+	var until time.Time
 	if want == plans.Warm {
-		until = time.Time{}
-		for _, s := range pod.Status.ContainerStatuses {
-			switch {
-			case s.State.Running != nil:
-				later(s.State.Running.StartedAt.Time)
-			case s.State.Terminated != nil:
-				later(s.State.Terminated.StartedAt.Time)
-			case s.LastTerminationState.Terminated != nil:
-				later(s.LastTerminationState.Terminated.StartedAt.Time)
-			}
-		}
+		until = began(pod)
+	} else if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		until = c.LastTransitionTime.Time
 	}
 	if until.IsZero() {
 		return 0

@@ -67,3 +67,28 @@ func TestHowLongAPlaceTook(t *testing.T) {
 		}
 	}
 }
+
+// A container that could not be started has an end and no beginning that means anything, and each time that it is tried again
+// it has a later one. Its place was there the first time.
+func TestHowLongAPlaceTookIsOfTheFirstTry(t *testing.T) {
+	made := time.Unix(1_000_000, 0)
+	failed := func(restarts int32, after time.Duration) corev1.ContainerStatus {
+		return corev1.ContainerStatus{RestartCount: restarts, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			StartedAt: metav1.Unix(0, 0), FinishedAt: metav1.NewTime(made.Add(after)),
+		}}}
+	}
+	for name, c := range map[string]struct {
+		status corev1.ContainerStatus
+		want   time.Duration
+	}{
+		"the first time":  {failed(0, 4*time.Second), 4 * time.Second},
+		"the second time": {failed(1, 14*time.Second), 4 * time.Second},
+		"the third time":  {failed(2, 34*time.Second), 4 * time.Second},
+		"it runs":         {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(made.Add(4 * time.Second))}}}, 4 * time.Second},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made)}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}
+		if got := Took(pod, plans.Warm); got != c.want {
+			t.Errorf("%s: it took %s, expected %s", name, got, c.want)
+		}
+	}
+}
