@@ -107,6 +107,13 @@ func Get[T any, O interface {
 	return o, nil
 }
 
+// IsReady reports whether a pod is Ready by its condition.
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 // Pod reads the pod of an ordinal; nil means that there is none.
 func (w Pair) Pod(ctx context.Context, side plans.Side, ordinal int32) (*corev1.Pod, error) {
 	ref := w.Plan.On(side)

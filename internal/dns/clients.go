@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/dns/clients"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -49,7 +50,7 @@ func families(service *corev1.Service) []discoveryv1.AddressType {
 // clientEndpoint sets the conditions that the control plane would set for the pod. Its node counts within one cluster, for
 // traffic that stays on its node; it names the pod nowhere: what follows the name would look in the Service's namespace.
 func clientEndpoint(d plans.Directory, service *corev1.Service, pod *corev1.Pod, address string) discoveryv1.Endpoint {
-	serving, terminating := isReady(pod), pod.DeletionTimestamp != nil
+	serving, terminating := clusters.IsReady(pod), pod.DeletionTimestamp != nil
 	ready := service.Spec.PublishNotReadyAddresses || serving && !terminating
 	e := discoveryv1.Endpoint{
 		Addresses:  []string{address},

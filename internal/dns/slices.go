@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -186,23 +187,17 @@ func addressOf(pod *corev1.Pod, t discoveryv1.AddressType) string {
 // findable reports whether a DNS server would return the pod. The control plane also lists other pods, as not
 // ready; for the name, both have the same effect.
 func findable(pod *corev1.Pod, service *corev1.Service) bool {
-	return service.Spec.PublishNotReadyAddresses || isReady(pod) && pod.DeletionTimestamp == nil
+	return service.Spec.PublishNotReadyAddresses || clusters.IsReady(pod) && pod.DeletionTimestamp == nil
 }
 
 // endpoint sets the conditions that the control plane would set for the pod.
 func endpoint(pod *corev1.Pod, address string) discoveryv1.Endpoint {
-	ready, serving, terminating := true, isReady(pod), pod.DeletionTimestamp != nil
+	ready, serving, terminating := true, clusters.IsReady(pod), pod.DeletionTimestamp != nil
 	name := pod.Name
 	return discoveryv1.Endpoint{
 		Addresses: []string{address}, Hostname: &name,
 		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
 	}
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // withPorts adds the ports of the Service that a slice lacks, with named targets resolved in the pod. Pods whose

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 )
 
 // slim returns the fields of an object from which slices and Services of names are made. A slim object
@@ -56,7 +58,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 			}
 		}
 	}
-	if isReady(pod) {
+	if clusters.IsReady(pod) {
 		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
 	out.Status.Phase, out.Status.PodIPs = pod.Status.Phase, pod.Status.PodIPs

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
+	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -30,13 +31,7 @@ type preparation struct {
 // preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
 // places are.
 func preparing(at placeholder.Steps) plans.Look {
-	volumes, places := storage.Prepare(at.Plan, at.On), at.Prepare
-	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
-		if s, err := volumes(ctx, m); err != nil || s.Standing != plans.After {
-			return s, err
-		}
-		return places(ctx, m)
-	}
+	return sets.InTurn(storage.Prepare(at.Plan, at.On), at.Prepare)
 }
 
 // placing returns the looks of the placeholders that this process makes.

@@ -16,6 +16,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
+	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -96,11 +97,7 @@ func (s Steps) needed(ctx context.Context, m plans.StepContext, ordinal int32) (
 		return true, nil
 	}
 	pod, err := s.Pod(ctx, m.From, ordinal)
-	if err != nil || pod == nil || pod.DeletionTimestamp != nil {
-		return false, err
-	}
-	ready := condition(pod, corev1.PodReady)
-	return ready != nil && ready.Status == corev1.ConditionTrue, nil
+	return pod != nil && pod.DeletionTimestamp == nil && clusters.IsReady(pod), err
 }
 
 // judge says how the place of an ordinal stands that a placeholder has.
@@ -261,20 +258,16 @@ func named(pod *corev1.Pod, other corev1.Pod) bool {
 	return true
 }
 
-// First returns a look that gives the places free before it looks. What it has seen is what the other look has seen: its old
-// values and its proofs are in that.
+// First returns a look that gives the places free before it looks.
 func (s Steps) First(look plans.Look) plans.Look {
 	if !s.Plan.Placeholder.Used() {
 		return look
 	}
 	refused := Refusals{}
-	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	return sets.InTurn(func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 		free, err := s.Yield(ctx, m)
-		if free = refused.Given(free); err != nil || free.Standing != plans.After {
-			return free, err
-		}
-		return look(ctx, m)
-	}
+		return refused.Given(free), err
+	}, look)
 }
 
 // Yield is the look that gives the place of each ordinal free when the ordinal's pod has gone on its old side: the room is

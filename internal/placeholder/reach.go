@@ -11,10 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/placeholder/waiting"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -109,8 +108,7 @@ func (s Steps) peers(ctx context.Context, m plans.StepContext, set *appsv1.State
 		}
 		ready[side] = map[string]bool{}
 		for k := range all.Items {
-			c := condition(&all.Items[k], corev1.PodReady)
-			ready[side][all.Items[k].Name] = c != nil && c.Status == corev1.ConditionTrue && all.Items[k].DeletionTimestamp == nil
+			ready[side][all.Items[k].Name] = clusters.IsReady(&all.Items[k]) && all.Items[k].DeletionTimestamp == nil
 		}
 	}
 	for o := range s.Plan.Ordinals().All() {
@@ -133,10 +131,8 @@ func (s Steps) selected(ctx context.Context, of map[string]string) (bool, error)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return false, fmt.Errorf("listing the NetworkPolicies of %s: %w", s.Plan.On(side), err)
 		}
-		for _, p := range all.Items {
-			if by, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector); err == nil && by.Matches(labels.Set(of)) {
-				return true, nil
-			}
+		if len(about(all.Items, of)) > 0 {
+			return true, nil
 		}
 	}
 	return false, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/storage"
 )
 
 // A placeholder has nothing to lose. So it goes as soon as it may be in the way of anything (S28): of an ordinal that has no
@@ -26,6 +28,7 @@ func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation
 		return plans.Done(), nil
 	}
 	var all []plans.Observation
+	due := sync.OnceValues(func() (string, error) { return s.Due(ctx, m) })
 	for _, side := range plans.Sides() {
 		pods, err := s.EveryPod(ctx, side)
 		if err != nil {
@@ -42,7 +45,7 @@ func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation
 			return plans.Done(), err
 		}
 		for k := range pods {
-			why, err := s.inTheWay(ctx, m, side, set, &pods[k])
+			why, err := s.inTheWay(ctx, m, side, set, &pods[k], due)
 			if err != nil {
 				return plans.Observation{}, err
 			}
@@ -54,8 +57,8 @@ func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation
 	return plans.Together(all), nil
 }
 
-// inTheWay returns why a placeholder has to go, or "".
-func (s Steps) inTheWay(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, pod *corev1.Pod) (string, error) {
+// inTheWay returns why a placeholder has to go, or "". due is Due of the same look.
+func (s Steps) inTheWay(ctx context.Context, m plans.StepContext, side plans.Side, set *appsv1.StatefulSet, pod *corev1.Pod, due func() (string, error)) (string, error) {
 	have, stamped := plans.Stamped(pod)
 	switch ordinal, named := s.ordinalOf(side, pod.Name); {
 	case !stamped, have.Plan == m.Stamp.Plan && (have.Epoch > m.Stamp.Epoch || !named):
@@ -73,11 +76,11 @@ func (s Steps) inTheWay(ctx context.Context, m plans.StepContext, side plans.Sid
 	if why, err := s.lost(ctx, side, pod); err != nil || why != "" {
 		return why, err
 	}
-	due, err := s.Due(ctx, m)
-	if err != nil || due == "" {
+	waits, err := due()
+	if err != nil || waits == "" {
 		return "", err
 	}
-	return "since " + due + " has no node yet, and may need its room", nil
+	return "since " + waits + " has no node yet, and may need its room", nil
 }
 
 // ordinalOf returns the ordinal whose placeholder has a name on a side, and reports whether there is one.
@@ -104,9 +107,7 @@ func (s Steps) lost(ctx context.Context, side plans.Side, pod *corev1.Pod) (stri
 		return "since node " + pod.Spec.NodeName + " is gone", nil
 	case sets.IsDrained(node):
 		return "since node " + node.Name + " is being drained", nil
-	case !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}):
+	case !storage.NodeReady(node):
 		return "since node " + node.Name + " is not Ready", nil
 	}
 	return "", nil

@@ -39,14 +39,21 @@ func unproven(of *corev1.Pod, policies []networkingv1.NetworkPolicy) (out []Gap)
 	if inits := ordinary(of.Spec.InitContainers); len(inits) > 0 {
 		out = append(out, Gap{What: "its init containers", Why: fmt.Sprintf("a placeholder does not run %s, and does not pull the images of them", names(inits, func(c corev1.Container) string { return c.Name }))})
 	}
-	var selecting []networkingv1.NetworkPolicy
-	for _, p := range policies {
-		if s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector); err == nil && !s.Empty() && s.Matches(labels.Set(of.Labels)) {
-			selecting = append(selecting, p)
-		}
-	}
+	selecting := slices.DeleteFunc(about(policies, of.Labels), func(p networkingv1.NetworkPolicy) bool {
+		return len(p.Spec.PodSelector.MatchLabels)+len(p.Spec.PodSelector.MatchExpressions) == 0 // it is about every pod
+	})
 	if len(selecting) > 0 {
 		out = append(out, Gap{What: "what its pod reaches", Why: fmt.Sprintf("NetworkPolicy %s is about its labels, which a placeholder does not have", names(selecting, func(p networkingv1.NetworkPolicy) string { return p.Name }))})
+	}
+	return out
+}
+
+// about returns the policies that select pods with these labels.
+func about(policies []networkingv1.NetworkPolicy, of map[string]string) (out []networkingv1.NetworkPolicy) {
+	for _, p := range policies {
+		if s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector); err == nil && s.Matches(labels.Set(of)) {
+			out = append(out, p)
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -32,7 +33,7 @@ func occupied(ctx context.Context, i check.Inspection) ([]check.Finding, error) 
 	for k := range all {
 		if metav1.IsControlledBy(&all[k], set) {
 			named++
-			if isReady(&all[k]) {
+			if clusters.IsReady(&all[k]) {
 				ready++
 			}
 		}
@@ -122,14 +123,8 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 func stateOf(p *corev1.Pod) string {
-	if isReady(p) {
+	if clusters.IsReady(p) {
 		return "Ready"
 	}
 	if p.Status.Phase == "" {

@@ -303,15 +303,16 @@ func (w Ending) ownedClaim(ctx context.Context, side plans.Side, set *appsv1.Sta
 	return "", nil
 }
 
-// InTurn returns the look of a step in several parts. Each part begins when the one before it is finished.
+// InTurn returns the look of a step in several parts. Each part begins when the one before it is finished. In the end it has
+// seen what the last part has seen: its old values and its proofs are in that.
 func InTurn(looks ...plans.Look) plans.Look {
-	return func(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
+	return func(ctx context.Context, m plans.StepContext) (s plans.Observation, err error) {
 		for _, look := range looks {
-			if s, err := look(ctx, m); err != nil || s.Standing != plans.After {
-				return s, err
+			if s, err = look(ctx, m); err != nil || s.Standing != plans.After {
+				break
 			}
 		}
-		return plans.Done(), nil
+		return s, err
 	}
 }
 

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/engine"
-	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -164,16 +161,7 @@ func (w *world) tend(t *testing.T, r *process) {
 // drainable returns the line of the status about drains.
 func (w *world) drainable(t *testing.T) string {
 	t.Helper()
-	on := clusters.Clusters{}
-	for side, s := range w.on {
-		on[side] = s
-	}
-	home := records.NewStore(w.on[plans.Destination], green, planName)
-	v, err := engine.Status(t.Context(), w.plan, home, on, nil, func() time.Time { return time.Unix(0, 0) }, func(verb string) string { return verb })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.Drains
+	return w.status(t).Drains
 }
 
 func TestASplitAtRestLetsBothSidesBeDrained(t *testing.T) {
