@@ -42,12 +42,7 @@ func Read(pod *corev1.Pod) Proof {
 		return p
 	}
 	if p.Node == "" {
-		p.Lacks = "no node is found for it yet"
-		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
-			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
-			p.Why = c.Reason
-			p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
-		}
+		p.unplaced(pod)
 		return p
 	}
 	if pod.Status.Phase == corev1.PodRunning {
@@ -67,6 +62,24 @@ func Read(pod *corev1.Pod) Proof {
 	}
 	p.Warm = true
 	return p
+}
+
+// notLookedAt is the word for a placeholder of which its scheduler has said nothing, beside those that schedulers say.
+const notLookedAt = "NotLookedAt"
+
+// unplaced fills in why no node has it. A scheduler that does not run says nothing.
+func (p *Proof) unplaced(pod *corev1.Pod) {
+	c, name := condition(pod, corev1.PodScheduled), pod.Spec.SchedulerName
+	switch {
+	case c != nil && c.Status == corev1.ConditionFalse:
+		p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
+		p.Why = c.Reason
+		p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
+	case name != "" && name != corev1.DefaultSchedulerName:
+		p.Why, p.Lacks = notLookedAt, fmt.Sprintf("no scheduler has looked at it yet (its schedulerName is %s)", name)
+	default:
+		p.Lacks = "no node is found for it yet"
+	}
 }
 
 // container fills in what the first container lacks that lacks something, and reports whether there is one.

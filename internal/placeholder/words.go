@@ -25,6 +25,9 @@ func (p Proof) Words() string {
 	if p.Why == "ContainerCreating" || p.Why == "PodInitializing" { // a kubelet says in events alone which volume it cannot mount
 		next += "; if it stays so, a Secret, a ConfigMap or another volume may be missing, and the events of `kubectl describe pod` of it say which"
 	}
+	if p.Why == notLookedAt {
+		next += "; if it stays so, no scheduler of that name runs there"
+	}
 	if p.Stuck {
 		next = "you must act: " + p.next() + "; the plan continues by itself when its place is there"
 	}

@@ -46,6 +46,20 @@ func TestWhoHasToActForAPlaceholderIsSaid(t *testing.T) {
 	}
 }
 
+// A placeholder that no scheduler looks at has no condition that says why.
+func TestAPlaceholderWithoutASchedulerNamesIt(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                          "no node is found for it yet; it is on its way",
+		corev1.DefaultSchedulerName: "no node is found for it yet; it is on its way",
+		"fancy":                     "no scheduler has looked at it yet (its schedulerName is fancy)",
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: name}}
+		if got := Read(pod).Words(); !strings.Contains(got, want) {
+			t.Errorf("%q: %q, expected %q", name, got, want)
+		}
+	}
+}
+
 // How long a place took is read from the placeholder: until it had a node, or until the last of its containers was started.
 func TestHowLongAPlaceTook(t *testing.T) {
 	made := time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)
