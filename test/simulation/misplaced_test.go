@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,23 +26,7 @@ func (w *world) onNodes(side plans.Side, change func(k int, n *corev1.Node)) {
 // helped runs processes until the direction is at its end, and helps each time that the plan waits.
 func (w *world) helped(t *testing.T, direction plans.Direction, helps func()) {
 	t.Helper()
-	var got end
-	for range 12 {
-		if w.journal.Ended() {
-			return
-		}
-		var err error
-		if got, err = w.process().run(t.Context(), direction, nil); got.kind == engine.Finished {
-			w.rest()
-			return
-		} else if err != nil && !errors.Is(err, errDead) {
-			t.Fatal(err)
-		}
-		unbroken(t, w)
-		helps()
-		w.rest()
-	}
-	t.Fatalf("seed %d: %s has no end: %s; the last writes were:\n%s", w.options.Seed, direction, got, strings.Join(w.trail[max(0, len(w.trail)-20):], "\n"))
+	w.troubled(t, direction, nil, trouble{helps: helps})
 }
 
 // Where a cluster has room for one pod after the other, the place of the next ordinal is not taken in the place of the one
