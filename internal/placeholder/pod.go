@@ -178,10 +178,9 @@ func (p Place) program(spec *corev1.PodSpec) {
 		return
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tools, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	spec.InitContainers = []corev1.Container{{
 		Name: tools, Image: p.Program.Image, Command: []string{"/placeholder", "install", toolsDir},
-		Resources:    corev1.ResourceRequirements{Requests: little, Limits: little},
+		Resources:    little(spec.Containers[0].Resources),
 		VolumeMounts: []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
 		SecurityContext: &corev1.SecurityContext{ // as the strictest Pod Security Standard demands
 			RunAsUser: ptr.To[int64](65532), RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true),
@@ -194,6 +193,25 @@ func (p Place) program(spec *corev1.PodSpec) {
 		asks.Name, asks.Command, asks.VolumeMounts = asking, p.Program.command(len(spec.Containers)), nil
 		spec.InitContainers = append(spec.InitContainers, asks)
 	}
+}
+
+// little is what the program asks for: of what the first container asks for, and no more than that. So a placeholder asks for
+// no more than its pod, and for nothing else.
+func little(first corev1.ResourceRequirements) corev1.ResourceRequirements {
+	of := func(list corev1.ResourceList) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for name, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: "10m", corev1.ResourceMemory: "32Mi"} {
+			if has, asked := list[name]; asked {
+				most := resource.MustParse(amount)
+				if has.Cmp(most) < 0 {
+					most = has
+				}
+				out[name] = most
+			}
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: of(first.Requests), Limits: of(first.Limits)}
 }
 
 // makeUp raises the requests of the first container, and its limits with them, until the placeholder takes the room that
