@@ -35,7 +35,7 @@ func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation
 			return plans.Observation{}, err
 		}
 		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
-			return p.Labels[Label] == "" || p.DeletionTimestamp != nil || estranged(&p) != ""
+			return p.DeletionTimestamp != nil || estranged(&p) != ""
 		})
 		if len(pods) == 0 {
 			continue
@@ -160,6 +160,9 @@ func (s Steps) dueOn(ctx context.Context, m plans.StepContext, side plans.Side) 
 func estranged(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return fmt.Sprintf("is controlled by %s %s, whose selector matches it", owner.Kind, owner.Name)
+	}
+	if pod.Labels[Label] == "" {
+		return fmt.Sprintf("has lost its label %s, without which nobody deletes it", Label)
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
