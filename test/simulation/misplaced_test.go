@@ -211,14 +211,18 @@ func (w *world) leavesTaken(t *testing.T, what string, direction plans.Direction
 		t.Errorf("%s: it was deleted", what)
 	}
 	held := !w.inFlight() && got.kind == engine.Blocked && strings.Contains(got.reason, theirs.Name)
-	// One without labels is not found at the end of an abort either. It goes with its set, or by its deadline.
-	unseen := len(theirs.Labels) == 0 && got.outcome == plans.Aborted
-	if without := flying && (direction == plans.Move && got.outcome == plans.Moved || unseen); !without && !held {
+	if without := flying && goesWithout(theirs, direction, got); !without && !held {
 		t.Errorf("%s: %s, in flight: %t", what, got, w.inFlight())
 	}
 	unbroken(t, w)
 	w.on[to].remove(keyOf(theirs))
 	w.helped(t, direction, func() {})
+}
+
+// goesWithout reports whether a plan has come to its end without a placeholder that was taken. One without labels is not found
+// at the end of an abort either: it goes with its set, or by its deadline.
+func goesWithout(theirs *corev1.Pod, direction plans.Direction, got end) bool {
+	return direction == plans.Move && got.outcome == plans.Moved || len(theirs.Labels) == 0 && got.outcome == plans.Aborted
 }
 
 // A placeholder that another program has taken for its own is not deleted. While its ordinal is up the plan is held; an ordinal

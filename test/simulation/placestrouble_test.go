@@ -182,6 +182,7 @@ func (w *world) leavesNone(t *testing.T) {
 func TestADeathAtAnyWriteAmongTroublesLeavesNoPlaceholder(t *testing.T) {
 	t.Parallel()
 	everyTrouble(t, func(t *testing.T, first *world, direction plans.Direction, begins func(*world) trouble) {
+		t.Helper()
 		whole := first.fork(0)
 		whole.troubled(t, direction, nil, begins(whole))
 		whole.leavesNone(t)
@@ -205,6 +206,7 @@ func TestADeathAtAnyWriteAmongTroublesLeavesNoPlaceholder(t *testing.T) {
 func TestAProcessThatWakesUpAfterTheEndLeavesNoPlaceholder(t *testing.T) {
 	t.Parallel()
 	everyTrouble(t, func(t *testing.T, first *world, direction plans.Direction, begins func(*world) trouble) {
+		t.Helper()
 		whole := first.fork(0)
 		whole.troubled(t, direction, nil, begins(whole))
 		for _, one := range whole.acts {
