@@ -162,7 +162,7 @@ func estranged(pod *corev1.Pod) string {
 		return fmt.Sprintf("is controlled by %s %s, whose selector matches it", owner.Kind, owner.Name)
 	}
 	if pod.Labels[Label] == "" {
-		return fmt.Sprintf("has lost its label %s, without which nobody deletes it", Label)
+		return fmt.Sprintf("has lost its label %s, without which it is not deleted", Label)
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
