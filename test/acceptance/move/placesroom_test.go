@@ -48,10 +48,9 @@ func TestAQuotaThatIsTooSmallForTheLastKeepsItUp(t *testing.T) {
 		before := s.state(s.source)
 		w := s.watched()
 		run(t, s.planArgs("--placeholder", "schedule")...).expect(t, done)
-		p := start(t, s.applyArgs()...)
-		p.until("make placeholder web-2-place")
+		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "make placeholder web-2-place")
 		mend := quota("pods", "2")(s)
-		p.end().expect(t, held, "exceeded quota")
+		run(t, s.args("resume")...).expect(t, held, "make placeholder web-1-place", "exceeded quota")
 		s.up(s.destination, "web-2", "web-1")
 		s.up(s.source, "web-0")
 		if err := s.destination.Delete(t.Context(), &corev1.Pod{ObjectMeta: s.destination.named("web-2")}); err != nil {
@@ -150,9 +149,10 @@ func changed(was, now *corev1.Pod) bool {
 	return len(now.Labels) != len(was.Labels) || len(now.Spec.NodeSelector) > 0 || len(now.Spec.Volumes) > len(was.Spec.Volumes)+1
 }
 
-// A policy that refuses placeholders is heard, holds the plan with everything up, and a word of the user lets each wave go on.
+// A policy that refuses placeholders from the middle of a move on is heard, and holds the plan with everything up. It goes on
+// when the policy is gone.
 func TestAPlaceholderThatIsRefusedHoldsThePlan(t *testing.T) {
-	inBothModes(t, options{replicas: 1}, func(s *migration) {
+	inBothModes(t, options{replicas: 2}, func(s *migration) {
 		t := s.t
 		before := s.state(s.source)
 		w := s.watched()
@@ -163,14 +163,18 @@ func TestAPlaceholderThatIsRefusedHoldsThePlan(t *testing.T) {
 			Validations:      []admissionregistrationv1.Validation{{Expression: "object.metadata.namespace != '" + s.destination.namespace + "' || !object.metadata.name.endsWith('-place')", Message: "no pods like these", Reason: ptr.To(metav1.StatusReasonForbidden)}},
 		}}
 		run(t, s.planArgs("--placeholder", "schedule")...).expect(t, done)
+		run(t, s.applyArgs("--pause-after", "1")...).expect(t, done, "make placeholder web-1-place", "paused before web-0 Tighten")
 		s.create(s.destination, policy)
-		s.create(s.destination, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}})
+		mend := s.put(s.destination, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}})
 		refused := trial(s.destination)
 		refused.Name = "trial-place"
 		s.eventually("the policy is in force", func(ctx context.Context) bool { return s.refused(ctx, refused.DeepCopy()) })
-		run(t, s.applyArgs("--step-timeout", "3s")...).expect(t, held, "no pods like these")
-		s.ready(s.source)
-		run(t, s.args("resume", "--skip-places")...).expect(t, done, "moved: 1 ordinal")
+		run(t, s.args("resume")...).expect(t, held, "no pods like these")
+		s.up(s.destination, "web-1")
+		s.up(s.source, "web-0")
+		mend()
+		s.eventually("the policy is gone", func(ctx context.Context) bool { return !s.refused(ctx, refused.DeepCopy()) })
+		run(t, s.args("resume")...).expect(t, done, "moved: 2 ordinals")
 		s.arrived(before)
 		proper(t, w, 1)
 	})
