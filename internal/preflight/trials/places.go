@@ -3,14 +3,12 @@ package trials
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // PlaceProven lists what the placeholders of a plan do not prove of its pods. It fails for what may keep an ordinal down
@@ -39,17 +37,4 @@ func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// holding returns what was answered to the creation of a placeholder. A quota that is full with the one that the plan has made
-// already has let it in.
-func (t trier) holding(ctx context.Context, a ask, how kind, answer error) error {
-	if a.Kind != "Pod" || !strings.Contains(words(answer), overQuota) {
-		return answer
-	}
-	have, err := t.read(ctx, a, how)
-	if err != nil || have == nil || !(plans.Stamp{Plan: t.Plan.ID}.Mine(have)) {
-		return answer
-	}
-	return nil
 }
