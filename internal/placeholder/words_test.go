@@ -25,7 +25,7 @@ func TestWhoHasToActForAPlaceholderIsSaid(t *testing.T) {
 		status corev1.PodStatus
 		want   []string
 	}{
-		"new":            {want: []string{"no node is found for it yet", wait}},
+		"new":            {want: []string{"scheduler default-scheduler has said nothing of it yet", wait, "see that this scheduler runs", "--skip-places", "--placeholder off"}},
 		"no node":        {status: no("Unschedulable"), want: []string{"0/3 nodes are available.", act + "unless a node for it is on its way, make room"}},
 		"gated":          {status: no("SchedulingGated"), want: []string{act + "lift its scheduling gates"}},
 		"its image":      {node: "n", status: waiting("ImagePullBackOff"), want: []string{act + "see that its node can pull this image"}},
