@@ -34,7 +34,7 @@ const anyVolume = `
 
 // anyPod is the remark above a rule by which placeholders are made.
 const anyPod = `
-# WARNING: RBAC cannot limit the pods that are created by this rule. Whoever has it can run any program in the
+# WARNING: RBAC cannot limit the pods that are created by this rule. A user who has it can run any program in the
 # namespace, with each of its Secrets. The policies limit an orchestrator to pods that do nothing. A plan that is
 # made with --placeholder off needs no such rule.`
 
@@ -61,14 +61,8 @@ func (r Remarks) In(text string) string {
 		if !strings.Contains(rules[k], "\n  resourceNames:\n") {
 			beside["create"] = "RBAC cannot limit this to names"
 		}
-		creates := strings.Contains(rules[k]+"\n", "\n  - create\n")
-		if creates && strings.Contains(rules[k], "\n  - pods\n") {
-			rules[k-1] += anyPod
-		}
+		rules[k-1] += r.warning(rules[k])
 		if strings.Contains(rules[k], "\n  - persistentvolumes\n") {
-			if r.users && creates {
-				rules[k-1] += anyVolume
-			}
 			for _, d := range r.disks {
 				if d.Handle != "" {
 					beside[d.Name] = printable(d.Handle)
@@ -84,6 +78,18 @@ func (r Remarks) In(text string) string {
 		rules[k] = strings.Join(lines, "\n")
 	}
 	return r.above + strings.Join(rules, rule)
+}
+
+// warning returns the remark above a rule by which more can be done than what it is for, or "".
+func (r Remarks) warning(rule string) string {
+	switch {
+	case !strings.Contains(rule+"\n", "\n  - create\n"):
+	case strings.Contains(rule, "\n  - pods\n"):
+		return anyPod
+	case strings.Contains(rule, "\n  - persistentvolumes\n") && r.users:
+		return anyVolume
+	}
+	return ""
 }
 
 // printable returns untrusted text in a form that cannot leave its line.
