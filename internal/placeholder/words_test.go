@@ -19,7 +19,7 @@ func TestWhoHasToActForAPlaceholderIsSaid(t *testing.T) {
 	no := func(reason string) corev1.PodStatus {
 		return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "0/3 nodes are available."}}}
 	}
-	const act, wait = "you must act: ", "it is on its way, and the plan continues by itself"
+	const act, wait = "you must act: ", "and the plan continues by itself when it is there"
 	for name, c := range map[string]struct {
 		node   string
 		status corev1.PodStatus

@@ -39,7 +39,12 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 	for _, no := range []func() (string, error){
 		func() (string, error) { return unplaceable(set.Spec.Template.Spec), nil },
 		func() (string, error) { return access.PodsUnmade(ctx, i) },
-		func() (string, error) { return pods.Beside(ctx, i) },
+		func() (string, error) {
+			if !p.OneCluster() { // the room that an ordinal leaves is in the other one
+				return "", nil
+			}
+			return pods.Beside(ctx, i)
+		},
 	} {
 		why, err := no()
 		if err != nil {
@@ -53,7 +58,7 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 		}
 	}
 	switch elsewhere := moved(in.Set.Spec.Template.Spec, set.Spec.Template.Spec); {
-	case p.DefaultMode() != plans.Rebind:
+	case !p.OneCluster():
 		out.Proof, out.Why = plans.Warm, "it is another cluster"
 	case elsewhere != "":
 		out.Proof, out.Why = plans.Warm, "the patches change "+elsewhere
