@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -22,6 +23,15 @@ const (
 	// Warm also has its images pulled, and its ConfigMaps, Secrets and other volumes mounted, on that node.
 	Warm Proof = "warm"
 )
+
+// UnmarshalJSON implements json.Unmarshaler. A user who writes off without quotes has said false, as YAML reads it.
+func (p *Proof) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "false" {
+		*p = NoProof
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(p))
+}
 
 // Placeholder is how the places of ordinals are taken before they leave.
 type Placeholder struct {

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -57,6 +58,22 @@ func TestHowPlacesAreTakenMayBeLeftOpen(t *testing.T) {
 	}
 	if err := (Placeholder{}).refuse(); err != nil {
 		t.Errorf("a plan of before there was a choice: %v", err)
+	}
+}
+
+// Off is a word, with and without quotes: YAML reads the bare one as false. Nothing else than a word is one.
+func TestOffIsAWordInYAML(t *testing.T) {
+	const file = "apiVersion: stsmigrate.dev/v1alpha1\nkind: Migration\nspec: {source: {name: web}, placeholder: {proof: %s}}\n"
+	for said, want := range map[string]Proof{"off": NoProof, `"off"`: NoProof, "false": NoProof, "warm": Warm, `""`: "", "auto": Chosen} {
+		m, err := DecodeMigration(fmt.Appendf(nil, file, said))
+		if err != nil || m.Spec.Placeholder.Proof != want {
+			t.Errorf("%s: %v, %+v", said, err, m)
+		}
+	}
+	for _, said := range []string{"on", "1", "[]", "none"} {
+		if m, err := DecodeMigration(fmt.Appendf(nil, file, said)); err == nil {
+			t.Errorf("%s is %+v", said, m.Spec.Placeholder)
+		}
 	}
 }
 

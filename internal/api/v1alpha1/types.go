@@ -195,8 +195,9 @@ type Destination struct {
 type Placeholder struct {
 	// What is proven before an ordinal leaves. schedule: a node, the quotas and the admission chain have said
 	// yes to its pod. warm: its images are pulled too, and its ConfigMaps, Secrets and other volumes are
-	// mounted. off: nothing is. auto: warm between two clusters, and where patches change where the pods run,
-	// and otherwise schedule; off where no place can be taken, which the plan says. The default is auto.
+	// mounted. "off", in quotes, since YAML takes the bare word for false: nothing is. auto: warm between two
+	// clusters, and where patches change where the pods run, and otherwise schedule; off where no place can be
+	// taken, which the plan says. The default is auto.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Enum=off;schedule;warm;auto
