@@ -130,7 +130,7 @@ func TestWhoMayCreateAnyPodIsWarnedOf(t *testing.T) {
 			}
 			boundedTo(t, got.out, []string{"pv-0", "pv-1"})
 		}
-		for side, says := range map[string]string{"source": "namespace shop: in an abort, before an ordinal comes back", "destination": "namespace mall: before an ordinal comes here, a pod like web-0-place"} {
+		for side, says := range map[string]string{"source": "namespace shop: in an abort, before an ordinal comes back", "destination": "namespace mall: before an ordinal comes here, a pod\n# such as web-0-place takes its place"} {
 			got := command(t, "consent", "--plan", file, "--side", side, "--kubeconfig", config)
 			if got.code != exitDone || strings.Contains(got.out, "# The plan also makes pods in "+says) != want || strings.Contains(got.out, "makes pods") != want {
 				t.Errorf("%q, %s: %+v", proof, side, got)

@@ -47,7 +47,7 @@ func OfConsent(p *plans.Plan, side plans.Side) Remarks {
 	if side == plans.Source {
 		when = "in an abort, before an ordinal comes back here"
 	}
-	return Remarks{above: fmt.Sprintf("# The plan also makes pods in namespace %s: %s, a pod like %s, without its data, that does nothing and takes\n# its place there (placeholder: %s).\n",
+	return Remarks{above: fmt.Sprintf("# The plan also makes pods in namespace %s: %s, a pod\n# such as %s takes its place. It has its images and resources, none of its data, and does nothing (placeholder: %s).\n",
 		p.On(side).Namespace, when, p.Place(side, p.Start), p.Placeholder.Proof)}
 }
 
