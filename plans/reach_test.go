@@ -24,7 +24,7 @@ func TestReachIsBounded(t *testing.T) {
 	if why := (Placeholder{Proof: Warm, Reach: slices.Repeat([]string{"a:1"}, 9)}).Misfit(); !strings.Contains(why, "at most 8") {
 		t.Error(why)
 	}
-	for name, p := range map[string]Placeholder{"off": {Reach: []string{"peers"}}, "no program": {Proof: Warm, Image: NoImage, Reach: []string{"peers"}}} {
+	for name, p := range map[string]Placeholder{"off": {Proof: NoProof, Reach: []string{"peers"}}, "no program": {Proof: Warm, Image: NoImage, Reach: []string{"peers"}}} {
 		if p.Misfit() == "" {
 			t.Errorf("%s is let through", name)
 		}

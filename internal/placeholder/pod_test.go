@@ -321,7 +321,7 @@ func TestWhatAPlaceholderProves(t *testing.T) {
 		status corev1.PodStatus
 		want   Proof
 	}{
-		"new": {want: Proof{Lacks: "no node is found for it yet"}},
+		"new": {want: Proof{Lacks: "scheduler default-scheduler has said nothing of it yet (no condition PodScheduled)"}},
 		"unschedulable": {
 			status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}},
 			want:   Proof{Stuck: true, Why: "Unschedulable", Lacks: "no node takes it: 0/3 nodes are available: 3 Insufficient cpu."},

@@ -42,7 +42,7 @@ func Read(pod *corev1.Pod) Proof {
 		return p
 	}
 	if p.Node == "" {
-		p.Lacks = "no node is found for it yet"
+		p.Lacks = fmt.Sprintf("scheduler %s has said nothing of it yet (no condition PodScheduled)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
 			p.Why = c.Reason
