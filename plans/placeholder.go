@@ -55,6 +55,10 @@ func (p Placeholder) Open() bool { return p.Proof == "" || p.Proof == Chosen }
 // Used reports whether placeholders are made.
 func (p Placeholder) Used() bool { return p.Proof == Scheduled || p.Proof == Warm }
 
+// Anchored reports whether the pods of the ordinals are drawn to the nodes of their placeholders, since what is there is worth
+// it.
+func (p Placeholder) Anchored() bool { return p.Proof == Warm }
+
 // Proven says what is proven of the place of an ordinal before it leaves, or "".
 func (p Placeholder) Proven() string {
 	switch p.Proof {

@@ -38,6 +38,8 @@ type Steps struct {
 	Now func() time.Time
 	// Without is what is known of sides where the program that waits cannot be had; nil remembers nothing.
 	Without *Without
+	// Anchors is what is known of anchors; with nil none are made.
+	Anchors *Anchors
 }
 
 // Through returns the same looks through other clients.
@@ -138,11 +140,21 @@ func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.State
 			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
 		}
 	case proof.Has(s.Plan.Placeholder.Proof):
-		told, err := s.known(ctx, m, pod)
-		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
-		return told, err
+		out, err := s.drawn(ctx, m, set, ordinal, pod)
+		out.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
+		return out, err
 	}
 	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
+}
+
+// drawn sees to it that the pod of an ordinal goes where its place is proven, as far as one can: by an anchor there, and without
+// one by the images that the node has.
+func (s Steps) drawn(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, pod *corev1.Pod) (plans.Observation, error) {
+	out, there, err := s.anchor(ctx, m, set, ordinal, pod)
+	if err != nil || there || out.Standing != plans.After {
+		return out, err
+	}
+	return s.known(ctx, m, pod)
 }
 
 // make returns the write of a placeholder.
@@ -225,9 +237,10 @@ func (s Steps) beside(ctx context.Context, side plans.Side, p *Place) error {
 		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
-		if ours.Matches(labels.Set(pod.Labels)) {
+		switch {
+		case ours.Matches(labels.Set(pod.Labels)):
 			others = append(others, pod)
-		} else {
+		case kind(pod.Labels) != anAnchor:
 			peers = append(peers, pod)
 		}
 	}
@@ -313,7 +326,7 @@ func (s Steps) Clear(ctx context.Context, m plans.StepContext) (plans.Observatio
 				continue
 			}
 			if why := estranged(pod); why != "" {
-				others = append(others, plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s, so it is not deleted. Delete it and resume", s.called(side, pod.Name), why)))
+				others = append(others, plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s of %s %s, so it is not deleted. Delete it and resume", kind(pod.Labels), pod.Name, ref, why)))
 				continue
 			}
 			all = append(all, s.remove(side, pod, "which is not needed any more"))
@@ -352,7 +365,7 @@ func (s Steps) placeholder(ctx context.Context, side plans.Side, ordinal int32) 
 }
 
 func (s Steps) remove(side plans.Side, pod *corev1.Pod, why string) plans.Observation {
-	return plans.Write(fmt.Sprintf("%s: delete placeholder %s, %s", side, pod.Name, why), plans.Undo{}, func(ctx context.Context) error {
+	return plans.Write(fmt.Sprintf("%s: delete %s %s, %s", side, kind(pod.Labels), pod.Name, why), plans.Undo{}, func(ctx context.Context) error {
 		return writes.DeletePlaceholder(ctx, s.On[side], pod, Label)
 	})
 }

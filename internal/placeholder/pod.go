@@ -114,12 +114,8 @@ func Make(p Place) (pod *corev1.Pod, err error) {
 	}
 	p.program(spec)
 	makeUp(pod, total)
-	spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: notServing}}
 	spec.NodeName, spec.DeprecatedServiceAccount = "", ""
-	spec.AutomountServiceAccountToken = new(bool)
-	spec.RestartPolicy = corev1.RestartPolicyAlways // one that has ended gives its place away
-	spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
-	spec.ActiveDeadlineSeconds = &p.Deadline
+	p.rest(spec)
 	if p.PriorityClass != "" {
 		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = p.PriorityClass, nil, nil
 	}
@@ -178,21 +174,30 @@ func (p Place) program(spec *corev1.PodSpec) {
 		return
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tools, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	spec.InitContainers = []corev1.Container{{
 		Name: tools, Image: p.Program.Image, Command: []string{"/placeholder", "install", toolsDir},
-		Resources:    corev1.ResourceRequirements{Requests: little, Limits: little},
-		VolumeMounts: []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
-		SecurityContext: &corev1.SecurityContext{ // as the strictest Pod Security Standard demands
-			RunAsUser: ptr.To[int64](65532), RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true),
-			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		Resources:       corev1.ResourceRequirements{Requests: little(), Limits: little()},
+		VolumeMounts:    []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
+		SecurityContext: restricted(),
 	}}
 	if len(p.Program.Targets) > 0 {
 		asks := *spec.InitContainers[0].DeepCopy()
 		asks.Name, asks.Command, asks.VolumeMounts = asking, p.Program.command(len(spec.Containers)), nil
 		spec.InitContainers = append(spec.InitContainers, asks)
+	}
+}
+
+// little is what the program needs.
+func little() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+}
+
+// restricted is what the strictest Pod Security Standard demands.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsUser: ptr.To[int64](65532), RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 }
 

@@ -51,10 +51,6 @@ func Read(pod *corev1.Pod) Proof {
 		return p
 	}
 	if pod.Status.Phase == corev1.PodRunning {
-		if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && len(pod.Spec.ReadinessGates) == 0 && !slices.ContainsFunc(pod.Status.ContainerStatuses, notRunning) {
-			p.Lacks = fmt.Sprintf("node %s does not answer", p.Node) // its controller says so: nothing in it is ever unready
-			return p
-		}
 		p.Warm = true
 		return p
 	}
@@ -117,8 +113,6 @@ func broken(w *corev1.ContainerStateWaiting) bool {
 		"RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError",
 	}, w.Reason)
 }
-
-func notRunning(s corev1.ContainerStatus) bool { return s.State.Running == nil }
 
 func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for k := range pod.Status.Conditions {

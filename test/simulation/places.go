@@ -26,6 +26,9 @@ func (w *world) place(side plans.Side, ordinal int32) *corev1.Pod {
 	return pod
 }
 
+// anchor reports whether a pod is the anchor of a place.
+func anchor(p *corev1.Pod) bool { return p.Labels["stsmigrate.dev/anchor-for"] != "" }
+
 // removable reports whether this program may delete a placeholder: nobody else has taken it for theirs.
 func removable(pod *corev1.Pod) bool {
 	claims := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
