@@ -112,7 +112,7 @@ func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.State
 	if pod.DeletionTimestamp != nil {
 		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
 	}
-	if why := cmp.Or(estranged(pod), member(pod, set)); why != "" {
+	if why := cmp.Or(estranged(pod), member(pod, set), silenced(s.Plan, pod)); why != "" {
 		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s. See to that this does not happen, delete the pod if it is still there, and resume", what, why)), nil
 	}
 	if lost, err := s.lost(ctx, m.To(), pod); err != nil || lost != "" {
@@ -133,7 +133,7 @@ func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.State
 		return s.remove(m.To(), pod, "and make it again without the program that waits, since "+proof.Lacks), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
-	case proof.Why == notReached:
+	case proof.Unasked && proof.Stuck:
 		if other, err := s.asksOthers(ctx, m, set, ordinal, pod); err != nil || other {
 			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
 		}
@@ -157,8 +157,8 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
-	if slices.Contains(place.Program.Reach, plans.Peers) && len(ports(place.Pod)) == 0 {
-		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s is to reach its peers, and no container of the set names a TCP port: make a new plan with %s:PORT in reach", p.Pod(m.From, ordinal), plans.Peers)), nil
+	if why := place.unaskable(); why != "" {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s cannot ask what must be reached: %s", p.Pod(m.From, ordinal), why)), nil
 	}
 	if err := s.asks(ctx, m, set, ordinal, &place); err != nil {
 		return plans.Observation{}, err

@@ -72,8 +72,8 @@ func Read(pod *corev1.Pod) Proof {
 // container fills in what the first container lacks that lacks something, and reports whether there is one.
 func (p *Proof) container(pod *corev1.Pod, asked asked) bool {
 	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if s.Name == asking && len(asked.missed()) > 0 && p.Unasked {
-			p.Stuck, p.Why, p.Lacks = true, notReached, fmt.Sprintf("from node %s these are not reached (%s are): %s", p.Node, p.Reached, asked.words())
+		if s.Name == asking && p.Unasked && asked.failed {
+			p.Stuck, p.Why, p.Lacks = true, notReached, asked.lacks(p.Node)
 			return true
 		}
 		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {

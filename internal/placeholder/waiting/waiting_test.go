@@ -53,6 +53,26 @@ func TestATargetIsAskedUntilItIsReached(t *testing.T) {
 	}
 }
 
+// A host with many addresses, none of which answers, does not keep its target for minutes.
+func TestATryIsBounded(t *testing.T) {
+	opened := 0
+	a := Asker{
+		Now:    func() time.Time { return time.Unix(0, 0) },
+		Lookup: func(context.Context, string) ([]string, error) { return make([]string, 100), nil },
+		Open:   func(context.Context, string) error { opened++; return errors.New("i/o timeout") },
+		Pause:  func(context.Context) bool { return false },
+	}
+	if got := a.Ask(t.Context(), []string{"web:1"}); got.Reached != 0 || opened != maxAddresses {
+		t.Errorf("%d were tried: %+v", opened, got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a = Real(time.Now) // a DNS that does not answer is given up by its deadline
+	if _, err := a.Lookup(ctx, "nobody.invalid"); err == nil {
+		t.Error("it does not mind its deadline")
+	}
+}
+
 // A message is never longer than the kubelet keeps: it would cut it, and nobody could read it.
 func TestAMessageHasRoom(t *testing.T) {
 	all := Answers{Asked: MaxTargets, Reached: 60}
