@@ -65,8 +65,10 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		all = append(all, one)
 	}
 	out := plans.Together(all)
+	out.Unreached = 0
 	for _, one := range all {
 		out.Placed = append(out.Placed, one.Placed...)
+		out.Unreached += one.Unreached
 	}
 	return out, nil
 }
@@ -139,10 +141,12 @@ func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.State
 		}
 	case proof.Has(s.Plan.Placeholder.Proof):
 		told, err := s.known(ctx, m, pod)
-		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
+		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached, Clock: proof.Clock}}
 		return told, err
 	}
-	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
+	wait := plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly()
+	wait.Unreached = proof.Unreached
+	return wait, nil
 }
 
 // make returns the write of a placeholder.

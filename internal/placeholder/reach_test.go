@@ -116,6 +116,9 @@ func TestAnOrdinalStaysUpWhileItsPeersAreNotReached(t *testing.T) {
 			}
 			s.answers(t, 1, missed(want[1]))
 			o := s.pass(t, by)
+			if o.Unreached != 1 {
+				t.Errorf("%d are not reached, expected 1", o.Unreached)
+			}
 			for _, words := range []string{"stays up", "from node n", want[1], "(10.1.2.3)", "no route to host", "2 of 3", "you must act"} {
 				if o.Standing != plans.During || !strings.Contains(o.Reason, words) {
 					t.Errorf("expected %q in %+v", words, o)

@@ -93,7 +93,7 @@ func TestAMessageHasRoom(t *testing.T) {
 
 // A message comes from a pod's status. It may be anything.
 func TestAMessageIsNotTrusted(t *testing.T) {
-	for _, m := range []string{"", "{", "[]", `{"asked":1,"reached":2}`, `{"asked":-1}`, `{"asked":1000}`, `{"asked":0,"each":[{"to":"a"}]}`, strings.Repeat(" ", MaxMessage) + "{}"} {
+	for _, m := range []string{"", "{", "[]", `{"asked":1,"reached":2}`, `{"asked":-1}`, `{"asked":1000}`, `{"asked":0,"each":[{"to":"a"}]}`, `{"asked":1,"each":[{"to":"` + strings.Repeat("a", 300) + `"}]}`, strings.Repeat(" ", MaxMessage) + "{}"} {
 		if got, err := Decode(m); err == nil {
 			t.Errorf("%q: %+v", m, got)
 		}
