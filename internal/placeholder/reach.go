@@ -53,6 +53,11 @@ func (p Place) unaskable() string {
 	return ""
 }
 
+// Unaskable says why nothing can ask what must be reached from the places of a side, and what to do, or returns "".
+func Unaskable(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
+	return of(p, side, set, p.Start).unaskable()
+}
+
 // asks fills in what is to be reached from a place now.
 func (s Steps) asks(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, p *Place) error {
 	if len(p.Program.Reach) == 0 {
