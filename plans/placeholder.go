@@ -79,8 +79,18 @@ type Placed struct {
 	Node string `json:"node"`
 	// Seconds is how long it took from the creation of the placeholder until it had proven its place; 0 if that is not known.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Reached says how much of what had to be reached from there was, such as "3 of 3"; empty if nothing was asked.
+	// Reached says how much of what was asked from there was reached, such as "3 of 3"; empty if nothing was asked.
 	Reached string `json:"reached,omitempty"`
+	// Clock says how far the clock of the node is off that of its API server; empty if no difference was seen.
+	Clock string `json:"clock,omitempty"`
+}
+
+// Seen says in words what was seen from the place.
+func (p Placed) Seen() string {
+	if p.Reached == "" {
+		return p.Clock
+	}
+	return strings.TrimSuffix("reached "+p.Reached+"; "+p.Clock, "; ")
 }
 
 // said returns it as a user says it.

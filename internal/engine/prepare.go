@@ -139,7 +139,7 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 		return e.block(ctx, step, observed.ID, observed.Reason)
 	}
 	e.preparation.awaited = next.Seq
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again, Unreached: observed.Unreached})
 }
 
 // leaves reports whether a step that is due must find its wave prepared: a wave that would leave now, and one whose

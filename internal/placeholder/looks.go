@@ -67,8 +67,10 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		all = append(all, one)
 	}
 	out := plans.Together(all)
+	out.Unreached = 0
 	for _, one := range all {
 		out.Placed = append(out.Placed, one.Placed...)
+		out.Unreached += one.Unreached
 	}
 	return out, nil
 }
@@ -114,7 +116,7 @@ func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.State
 	if pod.DeletionTimestamp != nil {
 		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
 	}
-	if why := cmp.Or(estranged(pod), member(pod, set)); why != "" {
+	if why := cmp.Or(estranged(pod), member(pod, set), silenced(s.Plan, pod)); why != "" {
 		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s. See to that this does not happen, delete the pod if it is still there, and resume", what, why)), nil
 	}
 	if lost, err := s.lost(ctx, m.To(), pod); err != nil || lost != "" {
@@ -135,16 +137,18 @@ func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.State
 		return s.remove(m.To(), pod, "and make it again without the program that waits, since "+proof.Lacks), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
-	case proof.Why == notReached:
+	case proof.Unasked && proof.Stuck:
 		if other, err := s.asksOthers(ctx, m, set, ordinal, pod); err != nil || other {
 			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
 		}
 	case proof.Has(s.Plan.Placeholder.Proof):
 		out, err := s.drawn(ctx, m, set, ordinal, pod)
-		out.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
+		out.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached, Clock: proof.Clock}}
 		return out, err
 	}
-	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
+	wait := plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly()
+	wait.Unreached = proof.Unreached
+	return wait, nil
 }
 
 // drawn sees to it that the pod of an ordinal goes where its place is proven, as far as one can: by an anchor there, and without
@@ -169,8 +173,8 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
-	if slices.Contains(place.Program.Reach, plans.Peers) && len(ports(place.Pod)) == 0 {
-		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s is to reach its peers, and no container of the set names a TCP port: make a new plan with %s:PORT in reach", p.Pod(m.From, ordinal), plans.Peers)), nil
+	if why := place.unaskable(); why != "" {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s cannot ask what must be reached: %s", p.Pod(m.From, ordinal), why)), nil
 	}
 	if err := s.asks(ctx, m, set, ordinal, &place); err != nil {
 		return plans.Observation{}, err

@@ -180,7 +180,7 @@ func (p Place) program(spec *corev1.PodSpec) {
 		VolumeMounts:    []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
 		SecurityContext: restricted(),
 	}}
-	if len(p.Program.Targets) > 0 {
+	if p.Program.needed() {
 		asks := *spec.InitContainers[0].DeepCopy()
 		asks.Name, asks.Command, asks.VolumeMounts = asking, p.Program.command(len(spec.Containers)), nil
 		spec.InitContainers = append(spec.InitContainers, asks)

@@ -25,6 +25,10 @@ type Proof struct {
 	// as "3 of 3"; "" if nothing was asked, or nothing is known of it.
 	Unasked bool
 	Reached string
+	// Clock says how far the clock of its node is off, or is "".
+	Clock string
+	// Unreached is how many of those that must be reached are not, while it waits for that.
+	Unreached int
 	// Why is the word of the scheduler or the kubelet for what is missing, such as ImagePullBackOff.
 	Why string
 	// Lacks says what is still missing, in the words of who said no; "" if nothing is.
@@ -33,7 +37,7 @@ type Proof struct {
 
 // Read returns what a placeholder proves. The words of the scheduler and the kubelet are those of its status.
 func Read(pod *corev1.Pod) Proof {
-	p := Proof{Node: pod.Spec.NodeName}
+	p := Proof{Node: pod.Spec.NodeName, Clock: clock(pod)}
 	asked := answersOf(pod)
 	p.Unasked, p.Reached = asked.open, asked.reached()
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
@@ -68,8 +72,8 @@ func Read(pod *corev1.Pod) Proof {
 // container fills in what the first container lacks that lacks something, and reports whether there is one.
 func (p *Proof) container(pod *corev1.Pod, asked asked) bool {
 	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if s.Name == asking && len(asked.missed()) > 0 && p.Unasked {
-			p.Stuck, p.Why, p.Lacks = true, notReached, fmt.Sprintf("from node %s these are not reached (%s are): %s", p.Node, p.Reached, asked.words())
+		if s.Name == asking && p.Unasked && asked.failed {
+			p.Stuck, p.Why, p.Lacks, p.Unreached = true, notReached, asked.lacks(p.Node), max(asked.Asked-asked.Reached, 1)
 			return true
 		}
 		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {

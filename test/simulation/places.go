@@ -57,9 +57,10 @@ func (w *world) leavesForItsPlace(r *process, before, after plans.Slice, side pl
 	}
 }
 
-// proven reports whether a placeholder proves what the plan wants proven.
+// proven reports whether a placeholder proves what the plan wants proven. One that runs has reached what it must.
 func (w *world) proven(pod *corev1.Pod) bool {
-	return pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && (w.plan.Placeholder.Proof != plans.Warm || pod.Status.Phase == corev1.PodRunning)
+	runs := w.plan.Placeholder.Proof == plans.Warm || len(w.plan.Placeholder.Reach) > 0
+	return pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && (!runs || pod.Status.Phase == corev1.PodRunning)
 }
 
 // givesWay is S28 at the moments at which an engine can break it. No place of a wave to come is taken while an ordinal that is
