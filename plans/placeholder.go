@@ -59,6 +59,9 @@ func (p Placeholder) Used() bool { return p.Proof == Scheduled || p.Proof == War
 // it.
 func (p Placeholder) Anchored() bool { return p.Proof == Warm }
 
+// Anchor returns the name of the pod that draws an ordinal to the node of its placeholder.
+func Anchor(p *Plan, side Side, ordinal int32) string { return p.Pod(side, ordinal) + "-anchor" }
+
 // Proven says what is proven of the place of an ordinal before it leaves, or "".
 func (p Placeholder) Proven() string {
 	switch p.Proof {

@@ -251,9 +251,6 @@ func (p *Plan) Pod(side Side, ordinal int32) string {
 // Place returns the name of the placeholder of an ordinal on a side. It does not end with an ordinal: no set adopts it.
 func (p *Plan) Place(side Side, ordinal int32) string { return p.Pod(side, ordinal) + "-place" }
 
-// Anchor returns the name of the pod that keeps the ordinal's pod to the node of its placeholder.
-func (p *Plan) Anchor(side Side, ordinal int32) string { return p.Pod(side, ordinal) + "-anchor" }
-
 // ClaimName returns the name of the claim for a template and an ordinal on a side (rule ID-8).
 func (p *Plan) ClaimName(side Side, template string, ordinal int32) string {
 	return fmt.Sprintf("%s-%s-%d", template, p.On(side).Name, ordinal)

@@ -3,6 +3,7 @@ package placeholder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +21,17 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// on returns a placeholder on a node.
-func on(node string, priority int32) *corev1.Pod {
-	return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, PriorityClassName: "of-it", Priority: &priority}}
+// onN returns a placeholder on a node.
+func onN(priority int32) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", PriorityClassName: "of-it", Priority: &priority}}
 }
 
 // An anchor asks for nothing, is no member, and draws the pod of its ordinal alone.
 func TestAnAnchorAsksForNothing(t *testing.T) {
-	for image, command := range map[string]string{"": "/.stsmigrate/placeholder", "stsmigrate:1": "/placeholder"} {
+	for image, want := range map[string]string{"": "web:1 /.stsmigrate/placeholder", "stsmigrate:1": "stsmigrate:1 /placeholder"} {
 		p := web3(t, everything)
 		p.Program.Image = image
-		pod, err := Anchor(p, "web-3-anchor", on("n", 0))
+		pod, err := Anchor(p, "web-3-anchor", onN(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,20 +41,25 @@ func TestAnAnchorAsksForNothing(t *testing.T) {
 			}
 		}
 		c, s := pod.Spec.Containers[0], pod.Spec
-		if _, said := c.Resources.Requests[corev1.ResourceCPU]; !said || len(s.Volumes) > 0 || len(c.Ports) > 0 || len(s.Containers) != 1 || s.Hostname != "" {
-			t.Errorf("%+v", s)
-		}
-		if c.Command[0] != command || image != "" && c.Image != image || image == "" && c.Image != "web:1" {
-			t.Errorf("%+v", c)
-		}
-		if pod.Labels[Label] != "web" || pod.Labels[SetLabel] != "" || pod.Labels["app"] != "" || len(pod.OwnerReferences) != 1 {
-			t.Errorf("%+v", pod.ObjectMeta)
-		}
-		if len(s.ReadinessGates) != 1 || *s.AutomountServiceAccountToken || *s.ActiveDeadlineSeconds != 3600 || len(s.Tolerations) != 1 || s.SchedulerName != "other" || s.ServiceAccountName != "web" {
-			t.Errorf("%+v", s)
-		}
-		if anchored(pod) != "n" {
-			t.Errorf("it is for node %q", anchored(pod))
+		_, said := c.Resources.Requests[corev1.ResourceCPU]
+		for what, is := range map[string][2]any{
+			"that it asks for nothing is said": {said, true},
+			"its volumes and ports":            {len(s.Volumes) + len(c.Ports) + len(s.Hostname), 0},
+			"its containers":                   {len(s.Containers), 1},
+			"what it runs":                     {c.Image + " " + c.Command[0], want},
+			"its labels":                       {fmt.Sprint(pod.Labels), fmt.Sprint(map[string]string{Label: "web", AnchorLabel: "web", "app.kubernetes.io/managed-by": "stsmigrate"})},
+			"its owner":                        {len(pod.OwnerReferences), 1},
+			"its gate":                         {len(s.ReadinessGates), 1},
+			"a token":                          {*s.AutomountServiceAccountToken, false},
+			"its deadline":                     {*s.ActiveDeadlineSeconds, int64(3600)},
+			"its tolerations":                  {len(s.Tolerations), 1},
+			"who places it":                    {s.SchedulerName + " " + s.ServiceAccountName, "other web"},
+			"its node":                         {anchored(pod), "n"},
+			"its terms":                        {len(s.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution), pull},
+		} {
+			if is[0] != is[1] {
+				t.Errorf("%s: %v, expected %v", what, is[0], is[1])
+			}
 		}
 		for _, term := range s.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			if drawn := term.PodAffinityTerm; term.Weight != 100 || drawn.TopologyKey != corev1.LabelHostname || drawn.LabelSelector.MatchLabels[appsv1.StatefulSetPodNameLabel] != "web-3" {
@@ -66,7 +72,7 @@ func TestAnAnchorAsksForNothing(t *testing.T) {
 // No other pod is preempted for an anchor that need not be.
 func TestAnAnchorHasNoHighPriority(t *testing.T) {
 	for priority, want := range map[int32]string{1000: "", 0: "of-it", -10: "of-it"} {
-		if pod, err := Anchor(web3(t, everything), "web-3-anchor", on("n", priority)); err != nil || pod.Spec.PriorityClassName != want {
+		if pod, err := Anchor(web3(t, everything), "web-3-anchor", onN(priority)); err != nil || pod.Spec.PriorityClassName != want {
 			t.Errorf("%d: %v, %v", priority, pod, err)
 		}
 	}
@@ -82,7 +88,7 @@ func TestAnAnchorIsNotMadeWhereItRepelsItsPod(t *testing.T) {
 		"topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}]":                                     true,
 		"topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]":               true,
 	} {
-		pod, err := Anchor(web3(t, "containers: [{name: a}]\n"+rules), "web-3-anchor", on("n", 0))
+		pod, err := Anchor(web3(t, "containers: [{name: a}]\n"+rules), "web-3-anchor", onN(0))
 		if err != nil || (pod != nil) != want {
 			t.Errorf("%s: made %t, %v", rules, pod != nil, err)
 		}
@@ -130,7 +136,7 @@ func TestHowAnAnchorStands(t *testing.T) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}})
 		}, hold{no: "since it was given a request of cpu when it was made"}},
 	} {
-		pod, err := Anchor(web3(t, everything), "web-3-anchor", on("n", 0))
+		pod, err := Anchor(web3(t, everything), "web-3-anchor", onN(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +171,7 @@ func drawing(t *testing.T, refusal error) *drawn {
 
 func (s *drawn) anchor(t *testing.T) *corev1.Pod {
 	t.Helper()
-	pod, err := clusters.Get[corev1.Pod](t.Context(), s.at, s.plan.On(plans.Destination).Namespace, s.plan.Anchor(plans.Destination, 0), "there")
+	pod, err := clusters.Get[corev1.Pod](t.Context(), s.at, s.plan.On(plans.Destination).Namespace, plans.Anchor(s.plan, plans.Destination, 0), "there")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,6 +290,39 @@ func TestAnAnchorThatIsLateGoesAtOnce(t *testing.T) {
 	}
 }
 
+// flying returns a stage on which the place has gone and its anchor has not.
+func flying(t *testing.T, replicas int32, up bool, pod *corev1.Pod) *drawn {
+	t.Helper()
+	s := drawing(t, nil)
+	s.pass(t, s.by)
+	s.schedules(t, "n", "")
+	if err := s.at.Delete(t.Context(), s.pod(t)); err != nil {
+		t.Fatal(err)
+	}
+	set := &appsv1.StatefulSet{}
+	if err := s.at.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "web"}, set); err != nil {
+		t.Fatal(err)
+	}
+	set.Spec.Replicas = &replicas
+	if err := s.at.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	from := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32)}}
+	if up {
+		from.Spec.Replicas = ptr.To[int32](1)
+	}
+	if err := s.on[plans.Source].Create(t.Context(), from); err != nil {
+		t.Fatal(err)
+	}
+	if pod != nil {
+		pod.Namespace, pod.Name = "mall", "web-0"
+		if err := s.at.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
 // When an anchor goes, once its placeholder has made room for the pod of the ordinal.
 func TestWhenAnAnchorGoes(t *testing.T) {
 	unschedulable := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "Too many pods"}}
@@ -302,33 +341,7 @@ func TestWhenAnAnchorGoes(t *testing.T) {
 		"it has a node":         {replicas: 1, pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}, want: "since web-0 has a node"},
 		"no node takes it":      {replicas: 1, pod: &corev1.Pod{Status: corev1.PodStatus{Conditions: unschedulable}}, want: "since pod web-0 of mall/web has no node: Too many pods"},
 	} {
-		s := drawing(t, nil)
-		s.pass(t, s.by)
-		s.schedules(t, "n", "")
-		if err := s.at.Delete(t.Context(), s.pod(t)); err != nil {
-			t.Fatal(err)
-		}
-		set := &appsv1.StatefulSet{}
-		if err := s.at.Get(t.Context(), client.ObjectKey{Namespace: "mall", Name: "web"}, set); err != nil {
-			t.Fatal(err)
-		}
-		set.Spec.Replicas = &c.replicas
-		if err := s.at.Update(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-		from := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32)}}
-		if c.up {
-			from.Spec.Replicas = ptr.To[int32](1)
-		}
-		if err := s.on[plans.Source].Create(t.Context(), from); err != nil {
-			t.Fatal(err)
-		}
-		if c.pod != nil {
-			c.pod.Namespace, c.pod.Name = "mall", "web-0"
-			if err := s.at.Create(t.Context(), c.pod); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s := flying(t, c.replicas, c.up, c.pod)
 		s.moment.Op = plans.Grow
 		for range 2 {
 			o, err := s.by.Tidy(t.Context(), s.moment)

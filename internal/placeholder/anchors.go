@@ -55,12 +55,6 @@ func (a *Anchors) silent(what string, now time.Time) bool {
 	return now.Sub(a.since[what]) > speaks
 }
 
-func (a *Anchors) heard(what string) {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	delete(a.since, what)
-}
-
 // now is the time, or zero where no clock is known.
 func (s Steps) now() (at time.Time) {
 	if s.Now != nil {
@@ -75,7 +69,7 @@ func (s Steps) anchor(ctx context.Context, m plans.StepContext, set *appsv1.Stat
 	if !s.Plan.Placeholder.Anchored() || s.Anchors == nil {
 		return plans.Done(), false, nil
 	}
-	side, name := m.To(), s.Plan.Anchor(m.To(), ordinal)
+	side, name := m.To(), plans.Anchor(s.Plan, m.To(), ordinal)
 	ref := s.Plan.On(side)
 	pod, err := clusters.Get[corev1.Pod](ctx, s.On[side], ref.Namespace, name, ref.String())
 	switch {
@@ -86,7 +80,7 @@ func (s Steps) anchor(ctx context.Context, m plans.StepContext, set *appsv1.Stat
 	case pod == nil:
 		out, err = s.drop(m, set, ordinal, place)
 		return out, false, err
-	case !m.Stamp.Mine(pod) || m.Stamp.Barred(pod) != "" || pod.Labels[AnchorLabel] == "" || pod.DeletionTimestamp != nil || estranged(pod) != "":
+	case !usable(pod, m.Stamp):
 		return plans.Done(), false, nil // the ordinal goes without it
 	}
 	h := holds(pod, place.Spec.NodeName)
@@ -107,12 +101,17 @@ func (s Steps) anchor(ctx context.Context, m plans.StepContext, set *appsv1.Stat
 	return wait, false, nil
 }
 
+// usable reports whether an anchor is that of this plan, and stays.
+func usable(pod *corev1.Pod, stamp plans.Stamp) bool {
+	return stamp.Mine(pod) && stamp.Barred(pod) == "" && pod.Labels[AnchorLabel] != "" && pod.DeletionTimestamp == nil && estranged(pod) == ""
+}
+
 // drop returns the write of an anchor. What refuses it is remembered, and is no error.
 func (s Steps) drop(m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, place *corev1.Pod) (plans.Observation, error) {
 	side := m.To()
 	p := of(s.Plan, side, set, ordinal)
 	p.Owner = clusters.OwnerOf(s.Plan.On(side), set)
-	pod, err := Anchor(s.sparing(side, p), s.Plan.Anchor(side, ordinal), place)
+	pod, err := Anchor(s.sparing(side, p), plans.Anchor(s.Plan, side, ordinal), place)
 	if err != nil || pod == nil {
 		return plans.Done(), err
 	}

@@ -18,7 +18,7 @@ func rights(p *plans.Plan, side plans.Side) []part.Right {
 	pods := part.Right{Resource: "pods", Verbs: append(part.Watched(), "create", "delete")}
 	for o := range p.Ordinals().All() {
 		if pods.Names = append(pods.Names, p.Place(side, o)); p.Placeholder.Anchored() {
-			pods.Names = append(pods.Names, p.Anchor(side, o))
+			pods.Names = append(pods.Names, plans.Anchor(p, side, o))
 		}
 	}
 	return []part.Right{pods}
@@ -37,12 +37,12 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) (out []part.Write) {
 		case s.Op.Tightens():
 			write(part.Create, p.Place(s.To(), o), "a placeholder: it takes the place of "+pod+" before that leaves")
 			if p.Placeholder.Anchored() {
-				write(part.Create, p.Anchor(s.To(), o), "an anchor: it draws "+pod+" to the node of its place")
+				write(part.Create, plans.Anchor(p, s.To(), o), "an anchor: it draws "+pod+" to the node of its place")
 			}
 		case s.Op == plans.Vacate:
 			write(part.Delete, p.Place(s.To(), o), "its place is for "+pod)
 		case s.Op.Enters() && p.Placeholder.Anchored():
-			write(part.Delete, p.Anchor(s.To(), o), pod+" has its node")
+			write(part.Delete, plans.Anchor(p, s.To(), o), pod+" has its node")
 		}
 	}
 	return out

@@ -89,28 +89,44 @@ func (s Steps) inTheWay(ctx context.Context, m plans.StepContext, in seen, pod *
 	case in.side == m.From:
 		return "which is of no use on the side that is left", nil
 	}
-	taken, anchor := plans.SliceOf(in.set).Has(ordinal), kind(pod.Labels) == anAnchor
-	if taken && !anchor {
+	taken := plans.SliceOf(in.set).Has(ordinal)
+	if kind(pod.Labels) == anAnchor {
+		return s.anchorInTheWay(ctx, m, in, pod, ordinal, taken)
+	}
+	if taken {
 		return "since " + s.Plan.Pod(in.side, ordinal) + " takes its place", nil
+	}
+	return s.needless(ctx, in, pod)
+}
+
+// needless says that the node of a pod takes no pods any more, or that a pod which is due may need its room, or returns "".
+func (s Steps) needless(ctx context.Context, in seen, pod *corev1.Pod) (string, error) {
+	if why, err := s.lost(ctx, in.side, pod); err != nil || why != "" {
+		return why, err
+	}
+	waits, err := in.due()
+	if err != nil || len(waits) == 0 {
+		return "", err
+	}
+	return "since " + waits[0].name + " has no node yet, and may need its room", nil
+}
+
+// anchorInTheWay is inTheWay of an anchor, whose ordinal its side has taken or not.
+func (s Steps) anchorInTheWay(ctx context.Context, m plans.StepContext, in seen, pod *corev1.Pod, ordinal int32, taken bool) (string, error) {
+	if !taken {
+		if why, err := s.loose(ctx, m, in, ordinal); err != nil || why != "" {
+			return why, err
+		}
+		return s.needless(ctx, in, pod)
 	}
 	if why, err := s.lost(ctx, in.side, pod); err != nil || why != "" {
 		return why, err
 	}
-	if anchor && !taken {
-		if why, err := s.loose(ctx, m, in, ordinal); err != nil || why != "" {
-			return why, err
-		}
-	}
 	waits, err := in.due()
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case anchor && taken:
-		return s.drawnOrHeld(in, ordinal, waits), nil
-	case len(waits) > 0:
-		return "since " + waits[0].name + " has no node yet, and may need its room", nil
 	}
-	return "", nil
+	return s.drawnOrHeld(in, ordinal, waits), nil
 }
 
 // loose says that an anchor has no place any more for an ordinal that is still up, or returns "".
@@ -144,12 +160,12 @@ func (s Steps) drawnOrHeld(in seen, ordinal int32, waits []owed) string {
 
 // ordinalOf returns the ordinal whose placeholder or anchor has a name on a side, and reports whether there is one.
 func (s Steps) ordinalOf(side plans.Side, pod *corev1.Pod) (int32, bool) {
-	name := s.Plan.Place
-	if kind(pod.Labels) == anAnchor {
-		name = s.Plan.Anchor
-	}
 	for o := range s.Plan.Ordinals().All() {
-		if name(side, o) == pod.Name {
+		name := s.Plan.Place(side, o)
+		if kind(pod.Labels) == anAnchor {
+			name = plans.Anchor(s.Plan, side, o)
+		}
+		if name == pod.Name {
 			return o, true
 		}
 	}
@@ -223,25 +239,26 @@ func (s Steps) dueOn(ctx context.Context, m plans.StepContext, side plans.Side) 
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]*corev1.Pod{}
-	for k := range pods {
-		there[pods[k].Name] = &pods[k]
-	}
-	inTurn := set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
-	first := false
+	in := seen{pods: pods}
+	inTurn, first := set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement, false
 	for o := range s.Plan.Ordinals().All() {
-		wave := m.Ordinals.Has(o)
-		comes, stays := side == m.To() && m.Op.Enters() && wave, side != m.From || !wave
-		if !plans.SliceOf(set).Has(o) || !comes && (!stays || m.From != plans.Source) {
+		if !plans.SliceOf(set).Has(o) || !awaited(m, side, o) {
 			continue
 		}
-		pod := there[s.Plan.Pod(side, o)]
+		pod := in.pod(s.Plan.Pod(side, o))
 		if pod == nil || pod.Spec.NodeName == "" {
 			out = append(out, owed{name: "pod " + s.Plan.Pod(side, o) + " of " + s.Plan.On(side).String(), pod: pod, later: first})
 		}
 		first = first || inTurn && (pod == nil || !clusters.IsReady(pod))
 	}
 	return out, nil
+}
+
+// awaited reports whether a step counts on the pod of an ordinal that the range of a side has.
+func awaited(m plans.StepContext, side plans.Side, ordinal int32) bool {
+	wave := m.Ordinals.Has(ordinal)
+	comes, stays := side == m.To() && m.Op.Enters() && wave, side != m.From || !wave
+	return comes || stays && m.From == plans.Source
 }
 
 // estranged says that a placeholder is not this program's alone any more, or returns "". It is not deleted then: another

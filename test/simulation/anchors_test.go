@@ -169,7 +169,7 @@ func TestAPodThatIsNoAnchorIsLeftAlone(t *testing.T) {
 	for _, mode := range modes() {
 		w := newWorld(placed(threeOrdinals(mode), plans.Warm))
 		w.foreign = true
-		theirs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: green, Name: w.plan.Anchor(plans.Destination, 2)}}
+		theirs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: green, Name: plans.Anchor(w.plan, plans.Destination, 2)}}
 		must(w.on[plans.Destination].Create(t.Context(), theirs))
 		got, err := w.process().run(t.Context(), plans.Move, nil)
 		if err != nil || got.kind != engine.Finished {
@@ -191,35 +191,42 @@ func TestAnAnchorIsWhereThePlaceIs(t *testing.T) {
 		for seed := range uint64(4) {
 			w := first.fork(seed)
 			w.foreign = true
-			times := 0
-			e, err := w.process().takeOver(t.Context(), plans.Move)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.Now = w.clock
-			for n := 0; ; n++ {
-				p, err := e.Advance(t.Context())
-				if err != nil || p.Kind == engine.Blocked || n > 2000 {
-					t.Fatalf("%s, seed %d: %+v, %v", name, seed, p, err)
-				}
-				if p.Kind == engine.Finished {
-					break
-				}
-				w.rest()
-				for _, a := range w.anchors(plans.Destination) {
-					o := ordinalOf(strings.TrimSuffix(a.Name, "-anchor"))
-					if place := w.place(plans.Destination, o); times < 2 && a.Spec.NodeName != "" && place != nil && w.slice(plans.Source).Has(o) {
-						times++
-						loses(w, plans.Destination, place)
-					}
-				}
-			}
+			times := w.losing(t, loses)
 			if n := elsewhere(t, w, plans.Destination); times != 2 || n > 0 {
 				t.Errorf("%s, seed %d: lost %d times, and %d ordinals went elsewhere", name, seed, times, n)
 			}
 			unbroken(t, w)
 		}
 	}
+}
+
+// losing moves the set while two places are lost that have their anchors already, and returns how many were.
+func (w *world) losing(t *testing.T, loses func(*world, plans.Side, *corev1.Pod)) (times int) {
+	t.Helper()
+	e, err := w.process().takeOver(t.Context(), plans.Move)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Now = w.clock
+	for range 2000 {
+		p, err := e.Advance(t.Context())
+		switch {
+		case err != nil || p.Kind == engine.Blocked:
+			t.Fatalf("seed %d: %+v, %v", w.options.Seed, p, err)
+		case p.Kind == engine.Finished:
+			return times
+		}
+		w.rest()
+		for _, a := range w.anchors(plans.Destination) {
+			o := ordinalOf(strings.TrimSuffix(a.Name, "-anchor"))
+			if place := w.place(plans.Destination, o); times < 2 && a.Spec.NodeName != "" && place != nil && w.slice(plans.Source).Has(o) {
+				times++
+				loses(w, plans.Destination, place)
+			}
+		}
+	}
+	t.Fatal("it never ends")
+	return times
 }
 
 // An anchor keeps no slot of a quota from the pod of its ordinal: if that is not made, the anchor goes (S28).

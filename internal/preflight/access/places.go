@@ -18,7 +18,7 @@ func PodsUnmade(ctx context.Context, i check.Inspection) (string, error) {
 			r := part.Right{Resource: "pods", Verbs: []string{verb}}
 			if verb == "delete" {
 				for o := range i.Plan.Ordinals().All() {
-					r.Names = append(r.Names, i.Plan.Place(side, o), i.Plan.Anchor(side, o))
+					r.Names = append(r.Names, i.Plan.Place(side, o), plans.Anchor(i.Plan, side, o))
 				}
 			}
 			ok, err := Allowed(ctx, i, side, r, verb)

@@ -185,7 +185,7 @@ func place(_ context.Context, t trier, a ask) (client.Object, client.Object, err
 			pod, err := placeholder.Tried(t.Plan, a.Side, set, o)
 			return pod, nil, err
 		}
-		if t.Plan.Anchor(a.Side, o) == a.Name {
+		if plans.Anchor(t.Plan, a.Side, o) == a.Name {
 			return nil, nil, nil // the ordinal goes without it where it is refused
 		}
 	}
