@@ -36,11 +36,12 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 	if err != nil {
 		return out, err
 	}
+	elsewhere := p.DefaultMode() != plans.Rebind
 	for _, no := range []func() (string, error){
 		func() (string, error) { return unplaceable(set.Spec.Template.Spec), nil },
 		func() (string, error) { return access.PodsUnmade(ctx, i) },
 		func() (string, error) {
-			if !p.OneCluster() { // the room that an ordinal leaves is in the other one
+			if elsewhere { // the room that an ordinal leaves is in the other one
 				return "", nil
 			}
 			return pods.Beside(ctx, i)
@@ -57,11 +58,11 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 			return plans.Placeholder{Proof: plans.NoProof, Why: why}, nil
 		}
 	}
-	switch elsewhere := moved(in.Set.Spec.Template.Spec, set.Spec.Template.Spec); {
-	case !p.OneCluster():
+	switch changes := moved(in.Set.Spec.Template.Spec, set.Spec.Template.Spec); {
+	case elsewhere:
 		out.Proof, out.Why = plans.Warm, "it is another cluster"
-	case elsewhere != "":
-		out.Proof, out.Why = plans.Warm, "the patches change "+elsewhere
+	case changes != "":
+		out.Proof, out.Why = plans.Warm, "the patches change "+changes
 	default:
 		out.Proof, out.Why = plans.Scheduled, "the nodes are those of before"
 	}
