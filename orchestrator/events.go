@@ -50,7 +50,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 		return
 	}
 	r.orchestrator.gauges.away(r.plan.Name, p.Left)
-	r.orchestrator.gauges.waits(r.plan.Name, unplaced(p))
+	r.orchestrator.gauges.waits(r.plan.Name, unplaced(p), p.Unreached)
 	switch {
 	case p.Kind == engine.Blocked: // and the run looks on
 		r.looksOn.Store(true)
@@ -90,7 +90,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 
 // ended reports how a run has ended.
 func (r *run) ended(ctx context.Context, how engine.Progress) {
-	r.orchestrator.gauges.waits(r.plan.Name, 0)
+	r.orchestrator.gauges.waits(r.plan.Name, 0, 0)
 	switch {
 	case how.Overtaken: // its new holder reports it
 	case how.Kind == engine.Blocked:

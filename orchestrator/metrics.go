@@ -26,8 +26,8 @@ type gauges struct {
 
 // placeGauges are those about placeholders.
 type placeGauges struct {
-	waiting *prometheus.GaugeVec
-	took    *prometheus.HistogramVec
+	waiting, unreached *prometheus.GaugeVec
+	took               *prometheus.HistogramVec
 }
 
 // metric describes one metric for users.
@@ -56,6 +56,7 @@ func (g *gauges) list() []metric {
 		},
 		{"stsmigrate_place_seconds", []string{"proof"}, "How long a placeholder took from its creation until it had proven the place of its ordinal (`schedule`, `warm`), with the ordinal up.", &g.places.took},
 		{"stsmigrate_places_waiting", []string{"plan"}, "Ordinals that stay up until their placeholders have their places; absent while no plan waits for that.", &g.places.waiting},
+		{"stsmigrate_places_unreached", []string{"plan"}, "Addresses that are not reached from the places of ordinals, which stay up until they are (`reach`); absent while no plan waits for that.", &g.places.unreached},
 		{"stsmigrate_plan_errors_total", []string{"plan"}, "Errors that are tried again.", &g.errors},
 		{"stsmigrate_panics_total", nil, "Failures of the program itself over a plan, which is blocked. Nothing else is harmed.", &g.panics},
 		{"stsmigrate_clusters", []string{"secret"}, "1 for a Secret that holds clusters, 0 for one that is refused.", &g.clusters},
@@ -156,12 +157,15 @@ func (g *gauges) stateless(plan string) {
 	g.state.DeletePartialMatch(prometheus.Labels{"plan": plan})
 }
 
-// waits exports how many ordinals stay up until their placeholders have their places; 0 means that none does.
-func (g *gauges) waits(plan string, ordinals int32) {
-	if ordinals == 0 {
-		g.places.waiting.DeleteLabelValues(plan)
-	} else {
-		g.places.waiting.WithLabelValues(plan).Set(float64(ordinals))
+// waits exports how many ordinals stay up until their placeholders have their places, and how many addresses are not reached
+// from there; 0 means that none does, and that none is.
+func (g *gauges) waits(plan string, ordinals int32, unreached int) {
+	for gauge, n := range map[*prometheus.GaugeVec]float64{g.places.waiting: float64(ordinals), g.places.unreached: float64(unreached)} {
+		if n == 0 {
+			gauge.DeleteLabelValues(plan)
+		} else {
+			gauge.WithLabelValues(plan).Set(n)
+		}
 	}
 }
 
@@ -184,5 +188,5 @@ func (g *gauges) forget(plan string) {
 	g.step.DeletePartialMatch(of)
 	g.ordinals.DeletePartialMatch(of)
 	g.left.DeletePartialMatch(of)
-	g.places.waiting.DeletePartialMatch(of)
+	g.waits(plan, 0, 0)
 }

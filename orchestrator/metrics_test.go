@@ -76,12 +76,13 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	g.plan(p, j, "Waiting", "me", "me")
 	expect("ours, when it has arrived", state, step)
 	g.plan(p, j, "Waiting", "", "me")
-	g.waits(p.Name, 2)
-	if n := testutil.CollectAndCount(g.places.waiting); n != 1 || testutil.ToFloat64(g.places.waiting.WithLabelValues(p.Name)) != 2 {
-		t.Errorf("%d plans wait for their places", n)
+	g.waits(p.Name, 2, 3)
+	got := [2]float64{testutil.ToFloat64(g.places.waiting.WithLabelValues(p.Name)), testutil.ToFloat64(g.places.unreached.WithLabelValues(p.Name))}
+	if n := testutil.CollectAndCount(g.places.waiting); n != 1 || got != [2]float64{2, 3} {
+		t.Errorf("%d plans wait for their places, with %v ordinals and addresses", n, got)
 	}
-	g.waits(p.Name, 0)
-	if n := testutil.CollectAndCount(g.places.waiting); n != 0 {
+	g.waits(p.Name, 0, 0)
+	if n := testutil.CollectAndCount(g.places.waiting) + testutil.CollectAndCount(g.places.unreached); n != 0 {
 		t.Errorf("%d plans wait for their places, expected none", n)
 	}
 	g.forget(p.Name)

@@ -125,6 +125,9 @@ type Observation struct {
 	Nodes map[int32]string
 	// Placed, with After of a preparation, has the places that were taken for the wave. It is only reported.
 	Placed []Placed
+	// Unreached, with During of a preparation, is how many of those are not reached from the places of the wave that must be. It
+	// is only reported.
+	Unreached int
 	// Available, with After of a Grow, is when the last pod of the wave became available, by the clock of its node and
 	// to the second; zero if that is not known. It is only reported.
 	Available time.Time

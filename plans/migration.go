@@ -49,7 +49,7 @@ type Spec struct {
 	// Twins makes the Services by which clients find the pods on the destination too, where none has their name, for the
 	// cluster alone: without the addresses and ports that others have given them. Defaults to false.
 	Twins bool `json:"twins,omitempty"`
-	// Placeholder is how the places of the ordinals are taken before they leave. Defaults to off: none is. With auto, it is chosen when the plan is made.
+	// Placeholder is how the places of the ordinals are taken before they leave. Defaults to auto: it is chosen when the plan is made.
 	Placeholder Placeholder `json:"placeholder,omitzero"`
 	// Ignore names checks whose findings are accepted. The plan records them. Defaults to none.
 	Ignore []string `json:"ignore,omitempty"`

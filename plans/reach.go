@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,36 +28,37 @@ func (p Placeholder) reachMisfit() string {
 		return fmt.Sprintf("reach has %d entries, expected at most %d", len(all), maxReach)
 	}
 	for k, entry := range all {
-		host, port, has := cutPort(entry)
+		host, port := cutPort(entry)
+		plain := net.JoinHostPort(host, strconv.Itoa(int(port))) == entry // as the program that asks reads it
 		switch {
 		case slices.Contains(all[:k], entry):
 			return fmt.Sprintf("reach names %.60q twice", entry)
 		case entry == Peers:
-		case len(entry) > maxAddress || !has || port == 0 || host != Peers && !addressable(host):
-			return fmt.Sprintf("reach has %.60q, expected %s, %s:PORT or HOST:PORT", entry, Peers, Peers)
+		case len(entry) > maxAddress || !plain || port == 0 || host != Peers && !addressable(host):
+			return fmt.Sprintf("reach has %.60q, expected %s, %s:PORT or HOST:PORT, with an address of IPv6 in brackets", entry, Peers, Peers)
 		}
 	}
 	return ""
 }
 
-// cutPort returns host and port of an entry, and whether it has both.
-func cutPort(entry string) (host string, port uint16, both bool) {
+// cutPort returns host and port of an entry; 0 for a port that is none.
+func cutPort(entry string) (host string, port uint16) {
 	at := strings.LastIndexByte(entry, ':')
 	if at < 0 {
-		return entry, 0, false
+		return entry, 0
 	}
-	n, err := strconv.ParseUint(entry[at+1:], 10, 16)
-	return strings.Trim(entry[:at], "[]"), uint16(n), err == nil
+	n, _ := strconv.ParseUint(entry[at+1:], 10, 16)
+	return strings.Trim(entry[:at], "[]"), uint16(n)
 }
 
 func addressable(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil || subdomain(host)
+	at, err := netip.ParseAddr(host)
+	return err == nil && at.Zone() == "" || subdomain(host)
 }
 
 // AsksPeers reports whether an entry of reach is about the other ordinals, and on which port; 0 for those of the containers.
 func AsksPeers(entry string) (port uint16, is bool) {
-	host, port, _ := cutPort(entry)
+	host, port := cutPort(entry)
 	return port, host == Peers
 }
 

@@ -11,6 +11,7 @@ func TestReachIsBounded(t *testing.T) {
 	for entry, good := range map[string]bool{
 		"peers": true, "peers:2380": true, "db.shop.svc:5432": true, "10.0.0.1:80": true, "[fd00::1]:80": true,
 		"": false, "db": false, "db:": false, "db:0": false, "db:65536": false, ":80": false, "http://db:80": false, "db:80/path": false, "-to=/etc/passwd:1": false, "a b:1": false,
+		"::1:80": false, "fd00::1:80": false, "[db]:80": false, "[10.0.0.1]:80": false, "[fe80::1%eth0]:80": false, "db:080": false, "peers:080": false, "db:+80": false,
 		strings.Repeat("a.", 200) + "b:80": false,
 	} {
 		why := Placeholder{Proof: Warm, Image: "a:1", Reach: []string{entry}}.Misfit()
@@ -24,7 +25,7 @@ func TestReachIsBounded(t *testing.T) {
 	if why := (Placeholder{Proof: Warm, Reach: slices.Repeat([]string{"a:1"}, 9)}).Misfit(); !strings.Contains(why, "at most 8") {
 		t.Error(why)
 	}
-	for name, p := range map[string]Placeholder{"off": {Reach: []string{"peers"}}, "no program": {Proof: Warm, Image: NoImage, Reach: []string{"peers"}}} {
+	for name, p := range map[string]Placeholder{"off": {Proof: NoProof, Reach: []string{"peers"}}, "no program": {Proof: Warm, Image: NoImage, Reach: []string{"peers"}}} {
 		if p.Misfit() == "" {
 			t.Errorf("%s is let through", name)
 		}

@@ -73,8 +73,8 @@ func reach(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if n := flags.NArg(); n < 1 || n > waiting.MaxTargets {
-		return fmt.Errorf("%d targets, expected 1 to %d", n, waiting.MaxTargets)
+	if n := flags.NArg(); n > waiting.MaxTargets {
+		return fmt.Errorf("%d targets, expected at most %d", n, waiting.MaxTargets)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *patience)
 	defer cancel()

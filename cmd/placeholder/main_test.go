@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,6 +129,7 @@ func TestItTellsWhatItReaches(t *testing.T) {
 		"one":      {args: []string{yes, no}, fails: true, reached: 1},
 		"none":     {args: []string{no}, fails: true},
 		"reported": {args: []string{"-report", no}},
+		"no peer":  {args: []string{"--"}},
 	} {
 		message := filepath.Join(t.TempDir(), "message")
 		args := append([]string{"reach", "-for", "0s", "-to", message}, c.args...)
@@ -147,7 +149,7 @@ func TestItTellsWhatItReaches(t *testing.T) {
 			t.Errorf("%s: %s", name, raw)
 		}
 	}
-	for _, args := range [][]string{nil, {"install"}, {"wait", "now"}, {"reach"}, {"reach", "-for", "1s"}} {
+	for _, args := range [][]string{nil, {"install"}, {"wait", "now"}, {"reach"}, {"reach", "-for", "x"}, slices.Concat([]string{"reach", "--"}, slices.Repeat([]string{yes}, waiting.MaxTargets+1))} {
 		if out, err := started(t, itself(t), args...).CombinedOutput(); err == nil {
 			t.Errorf("%q: %s", args, out)
 		}

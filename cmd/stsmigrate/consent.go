@@ -42,7 +42,7 @@ it may create no others. It is for the administrator of the cluster, who knows w
 					return all, remarks.Remarks{}, err
 				}
 				all, err := r.Consents(ctx, side, a.now().Add(lasts))
-				return all, remarks.Remarks{}, err
+				return all, remarks.OfConsent(r.Plan, side), err
 			})
 		},
 	}

@@ -54,7 +54,8 @@ the Roles to look. Name all users at once: applied again for others, the binding
 RBAC cannot limit "create" to names. Where the plan creates volumes (between clusters, or of a disk that
 all pods share), users may therefore create any volume, such as a hostPath, and with it read and write
 the files of a node. The policies limit orchestrators alone. Grant that rule, which has a comment, only
-to users who may do that anyway.
+to users who may do that anyway. The same is true of pods where the plan takes places (--placeholder):
+that rule has a comment too, and a plan with --placeholder off does without it.
 
 One side needs no more than its own cluster, but for the destination, whose volumes are those of the
 source. For one side alone:

@@ -107,6 +107,39 @@ func TestUsersWhoMayCreateAnyVolumeAreWarnedOf(t *testing.T) {
 	}
 }
 
+// Who may create pods may run any program of a namespace, so that it is said beside the rule, and in a consent. A plan that
+// makes none needs no such right.
+func TestWhoMayCreateAnyPodIsWarnedOf(t *testing.T) {
+	_, config := serve(t, []string{"east"}, slices.Concat(disk(0, "vol-0"), disk(1, "vol-1"))...)
+	const rule = "\n- apiGroups:\n  - \"\"\n  resources:\n  - pods\n  verbs:\n  - get\n  - list\n  - watch\n  - create # RBAC cannot limit this to names\n"
+	for proof, want := range map[plans.Proof]bool{"": false, plans.NoProof: false, plans.Scheduled: true, plans.Warm: true} {
+		p, _ := planTo(t, plans.Ref{Cluster: "uid-of-the-cluster", Context: "east", Namespace: "mall", Name: "web"})
+		p.Placeholder = plans.Placeholder{Proof: proof}
+		if want {
+			p.Requires = []string{plans.Placeholders}
+		}
+		if err := p.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		file := inFile(t, p)
+		for _, who := range []string{"--account=a/b", "--user=anna"} {
+			got := command(t, "rbac", "--plan", file, "--side", "destination", "--kubeconfig", config, who)
+			beside := strings.Contains(got.out, "made with --placeholder off needs no such rule."+rule)
+			if got.code != exitDone || beside != want || strings.Contains(got.out, rule) != want {
+				t.Errorf("%q, %s: %+v", proof, who, got)
+			}
+			boundedTo(t, got.out, []string{"pv-0", "pv-1"})
+		}
+		for side, says := range map[string]string{"source": "namespace shop: in an abort, before an ordinal comes back", "destination": "namespace mall: before an ordinal comes here, a pod\n# such as web-0-place takes its place"} {
+			got := command(t, "consent", "--plan", file, "--side", side, "--kubeconfig", config)
+			if got.code != exitDone || strings.Contains(got.out, "# The plan also makes pods in "+says) != want || strings.Contains(got.out, "makes pods") != want {
+				t.Errorf("%q, %s: %+v", proof, side, got)
+			}
+			boundedTo(t, got.out, nil)
+		}
+	}
+}
+
 // boundedTo requires that the output is YAML that permits changes to these volumes and no others.
 func boundedTo(t *testing.T, printed string, volumes []string) {
 	t.Helper()

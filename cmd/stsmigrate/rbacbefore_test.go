@@ -73,6 +73,8 @@ func printed(t *testing.T, out string) map[string][]rbacv1.PolicyRule {
 func TestRolesBeforeThereIsAPlan(t *testing.T) {
 	s, config := serve(t, []string{"east"}, stock()...)
 	s.serves("poddisruptionbudgets", "policy/v1 PodDisruptionBudget")
+	s.serves("selfsubjectrulesreviews", "authorization.k8s.io/v1 SelfSubjectRulesReview")
+	s.serves("selfsubjectaccessreviews", "authorization.k8s.io/v1 SelfSubjectAccessReview")
 	args := []string{"rbac", "web", "-n", "shop", "--to-namespace", "mall", "--kubeconfig", config}
 	got := command(t, append(args, "--user", "anna")...)
 	if got.code != exitDone || got.errOut != "" {
@@ -107,6 +109,8 @@ func lets(r rbacv1.PolicyRule) bool {
 func TestMistakesAboutRolesAreFoundFirst(t *testing.T) {
 	s, config := serve(t, []string{"east"}, stock()...)
 	s.serves("poddisruptionbudgets", "policy/v1 PodDisruptionBudget")
+	s.serves("selfsubjectrulesreviews", "authorization.k8s.io/v1 SelfSubjectRulesReview")
+	s.serves("selfsubjectaccessreviews", "authorization.k8s.io/v1 SelfSubjectAccessReview")
 	args := []string{"rbac", "web", "-n", "shop", "--to-namespace", "mall", "--kubeconfig", config}
 	for name, c := range map[string]struct {
 		args []string
@@ -130,6 +134,8 @@ func TestMistakesAboutRolesAreFoundFirst(t *testing.T) {
 func TestWhoMayReadNothingPrintsTheRolesToLook(t *testing.T) {
 	s, config := serve(t, []string{"east"}, stock()...)
 	s.serves("poddisruptionbudgets", "policy/v1 PodDisruptionBudget")
+	s.serves("selfsubjectrulesreviews", "authorization.k8s.io/v1 SelfSubjectRulesReview")
+	s.serves("selfsubjectaccessreviews", "authorization.k8s.io/v1 SelfSubjectAccessReview")
 	for name, paths := range map[string][]string{
 		"nothing":           {"/"},
 		"no kube-system":    {"/api/v1/namespaces/kube-system", "/api/v1/namespaces/mall"},

@@ -72,6 +72,8 @@ type Progress struct {
 	Took *Took
 	// Came, when a wave has arrived, is how its places were taken; nil if none was.
 	Came *Came
+	// Unreached, with Waiting for places, is how many of those are not reached from there that must be.
+	Unreached int
 	// Forecast, when the first wave has arrived, is how long the others will be on neither side, in words.
 	Forecast string
 	// Downtime, with Finished, is the sum of these spans over the plan; nil if nothing was measured.

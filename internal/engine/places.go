@@ -44,7 +44,7 @@ func (e *memory) came(step plans.Step, observed plans.Observation) *Came {
 	}
 	out, elsewhere := &Came{Placed: e.journal.Timeline.Placed}, []string(nil)
 	for o := range step.Ordinals.All() {
-		took, has := e.journal.Timeline.Place(o), observed.Nodes[o]
+		took, has := e.journal.Timeline.Place(o).Node, observed.Nodes[o]
 		if took != "" && has != "" && took != has {
 			elsewhere = append(elsewhere, fmt.Sprintf("%s is on %s, and its place was taken on %s", e.plan.Pod(step.To(), o), has, took))
 		}
@@ -69,7 +69,8 @@ type PlaceView struct {
 	Ready   bool        `json:"ready"`             // Ready reports that it proves what the plan wants proven.
 	Since   metav1.Time `json:"since"`             // Since is when it was created.
 	Waits   string      `json:"waits,omitempty"`   // Waits is what it waits for, and who has to act.
-	Reached string      `json:"reached,omitempty"` // Reached says how much of what had to be reached from there was.
+	Reached string      `json:"reached,omitempty"` // Reached says how much of what was asked from there was reached, such as "3 of 3".
+	Clock   string      `json:"clock,omitempty"`   // Clock says how far the clock of the node is off that of its API server.
 	pod     string
 }
 
@@ -95,7 +96,7 @@ func (v *View) places(ctx context.Context, w clusters.Pair, lost map[plans.Side]
 			}
 			pod := &list.Items[at]
 			proof := placeholder.Read(pod)
-			one := PlaceView{Ordinal: o, Side: side, Node: proof.Node, Ready: proof.Has(p.Placeholder.Proof), Since: pod.CreationTimestamp, Reached: proof.Reached, pod: p.Pod(side, o)}
+			one := PlaceView{Ordinal: o, Side: side, Node: proof.Node, Ready: proof.Has(p.Placeholder.Proof), Since: pod.CreationTimestamp, Reached: proof.Reached, Clock: proof.Clock, pod: p.Pod(side, o)}
 			if !one.Ready {
 				one.Waits = plans.Line(proof.Words())
 			}
@@ -148,8 +149,8 @@ func (v *View) placesLine(now time.Time) string {
 	for _, one := range v.Places.Taken {
 		if one.Ready {
 			ready := fmt.Sprintf("place of %s ready on %s", one.pod, one.Node)
-			if one.Reached != "" {
-				ready += ", reached " + one.Reached
+			if seen := (plans.Placed{Reached: one.Reached, Clock: one.Clock}).Seen(); seen != "" {
+				ready += ", " + seen
 			}
 			out = append(out, ready)
 			continue

@@ -36,7 +36,7 @@ func preparing(at placeholder.Steps) plans.Look {
 
 // placing returns the looks of the placeholders that this process makes.
 func placing(e *memory, on clusters.Clusters, now func() time.Time) placeholder.Steps {
-	return placeholder.Steps{Pair: clusters.Pair{Plan: e.plan, On: on}, Now: now, Without: &placeholder.Without{}, Overtaken: func(ctx context.Context) bool {
+	return placeholder.Steps{Pair: clusters.Pair{Plan: e.plan, On: on}, Now: now, Without: &placeholder.Without{}, Anchors: &placeholder.Anchors{}, Overtaken: func(ctx context.Context) bool {
 		now, _, err := e.store.Journal(ctx, e.plan)
 		return err == nil && now.Epoch != e.epoch
 	}}
@@ -139,7 +139,7 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 		return e.block(ctx, step, observed.ID, observed.Reason)
 	}
 	e.preparation.awaited = next.Seq
-	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again})
+	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again, Unreached: observed.Unreached})
 }
 
 // leaves reports whether a step that is due must find its wave prepared: a wave that would leave now, and one whose

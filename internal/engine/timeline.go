@@ -27,12 +27,8 @@ func (e *memory) arrival(j *journal.Journal, step plans.Step, observed plans.Obs
 		}
 		w.Nodes = append(w.Nodes, nodes)
 	}
-	if len(j.Timeline.Placed) > 0 {
-		for o := range step.Ordinals.All() {
-			w.Places = append(w.Places, j.Timeline.Place(o))
-		}
-		j.Timeline.Placed = nil
-	}
+	w.Places, w.Seen = j.Timeline.PlacesOf(step.Ordinals)
+	j.Timeline.Placed = nil
 	return w
 }
 

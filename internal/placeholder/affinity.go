@@ -88,15 +88,20 @@ func (p Place) others(t corev1.PodAffinityTerm) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{TopologyKey: t.TopologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{Label: p.Plan, SetLabel: p.Set}}}
 }
 
-// selectsItself reports whether a term is about the pod that has it. Terms about namespaces by their labels are taken for
-// such: then it is only more careful.
+// selectsItself reports whether a term is about the pod that has it.
 func selectsItself(pod *corev1.Pod, t corev1.PodAffinityTerm) (bool, error) {
+	return selects(pod, t, pod.Labels)
+}
+
+// selects reports whether a term of a pod is about a pod of its namespace with these labels. Terms about namespaces by their
+// labels are taken for such: then it is only more careful.
+func selects(pod *corev1.Pod, t corev1.PodAffinityTerm, of map[string]string) (bool, error) {
 	s, err := metav1.LabelSelectorAsSelector(scheduling.Meant(pod.Labels, t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys))
 	if err != nil {
 		return false, fmt.Errorf("the affinity of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	here := len(t.Namespaces) == 0 && t.NamespaceSelector == nil || slices.Contains(t.Namespaces, pod.Namespace) || t.NamespaceSelector != nil
-	return here && s.Matches(labels.Set(pod.Labels)), nil
+	return here && s.Matches(labels.Set(of)), nil
 }
 
 func preferred(pod *corev1.Pod, terms []corev1.WeightedPodAffinityTerm) {

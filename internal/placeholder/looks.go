@@ -38,6 +38,8 @@ type Steps struct {
 	Now func() time.Time
 	// Without is what is known of sides where the program that waits cannot be had; nil remembers nothing.
 	Without *Without
+	// Anchors is what is known of anchors; with nil none are made.
+	Anchors *Anchors
 }
 
 // Through returns the same looks through other clients.
@@ -65,8 +67,10 @@ func (s Steps) Prepare(ctx context.Context, m plans.StepContext) (plans.Observat
 		all = append(all, one)
 	}
 	out := plans.Together(all)
+	out.Unreached = 0
 	for _, one := range all {
 		out.Placed = append(out.Placed, one.Placed...)
+		out.Unreached += one.Unreached
 	}
 	return out, nil
 }
@@ -112,7 +116,7 @@ func (s Steps) judge(ctx context.Context, m plans.StepContext, set *appsv1.State
 	if pod.DeletionTimestamp != nil {
 		return plans.Wait(reasons.PlaceNotReady, what+" is being deleted; it is recreated when it is gone").Idly(), nil
 	}
-	if why := cmp.Or(estranged(pod), member(pod, set)); why != "" {
+	if why := cmp.Or(estranged(pod), member(pod, set), silenced(s.Plan, pod)); why != "" {
 		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s. See to that this does not happen, delete the pod if it is still there, and resume", what, why)), nil
 	}
 	if lost, err := s.lost(ctx, m.To(), pod); err != nil || lost != "" {
@@ -133,16 +137,28 @@ func (s Steps) prove(ctx context.Context, m plans.StepContext, set *appsv1.State
 		return s.remove(m.To(), pod, "and make it again without the program that waits, since "+proof.Lacks), nil
 	case proof.Ended:
 		return s.remove(m.To(), pod, "since "+proof.Lacks), nil
-	case proof.Why == notReached:
+	case proof.Unasked && proof.Stuck:
 		if other, err := s.asksOthers(ctx, m, set, ordinal, pod); err != nil || other {
 			return s.remove(m.To(), pod, "since others are to be reached from there now"), err
 		}
 	case proof.Has(s.Plan.Placeholder.Proof):
-		told, err := s.known(ctx, m, pod)
-		told.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached}}
-		return told, err
+		out, err := s.drawn(ctx, m, set, ordinal, pod)
+		out.Placed = []plans.Placed{{Ordinal: ordinal, Node: proof.Node, Seconds: Took(pod, s.Plan.Placeholder.Proof).Seconds(), Reached: proof.Reached, Clock: proof.Clock}}
+		return out, err
 	}
-	return plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly(), nil
+	wait := plans.Wait(reasons.PlaceNotReady, Waits(s.Plan, m.Step, ordinal, proof.Words())).Idly()
+	wait.Unreached = proof.Unreached
+	return wait, nil
+}
+
+// drawn sees to it that the pod of an ordinal goes where its place is proven, as far as one can: by an anchor there, and without
+// one by the images that the node has.
+func (s Steps) drawn(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, ordinal int32, pod *corev1.Pod) (plans.Observation, error) {
+	out, there, err := s.anchor(ctx, m, set, ordinal, pod)
+	if err != nil || there || out.Standing != plans.After {
+		return out, err
+	}
+	return s.known(ctx, m, pod)
 }
 
 // make returns the write of a placeholder.
@@ -157,8 +173,8 @@ func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.Statef
 	if err := s.beside(ctx, m.To(), &place); err != nil {
 		return plans.Observation{}, err
 	}
-	if slices.Contains(place.Program.Reach, plans.Peers) && len(ports(place.Pod)) == 0 {
-		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s is to reach its peers, and no container of the set names a TCP port: make a new plan with %s:PORT in reach", p.Pod(m.From, ordinal), plans.Peers)), nil
+	if why := place.unaskable(); why != "" {
+		return plans.Stop(reasons.PlaceTaken, fmt.Sprintf("the placeholder of %s cannot ask what must be reached: %s", p.Pod(m.From, ordinal), why)), nil
 	}
 	if err := s.asks(ctx, m, set, ordinal, &place); err != nil {
 		return plans.Observation{}, err
@@ -225,9 +241,10 @@ func (s Steps) beside(ctx context.Context, side plans.Side, p *Place) error {
 		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
-		if ours.Matches(labels.Set(pod.Labels)) {
+		switch {
+		case ours.Matches(labels.Set(pod.Labels)):
 			others = append(others, pod)
-		} else {
+		case kind(pod.Labels) != anAnchor:
 			peers = append(peers, pod)
 		}
 	}
@@ -313,7 +330,7 @@ func (s Steps) Clear(ctx context.Context, m plans.StepContext) (plans.Observatio
 				continue
 			}
 			if why := estranged(pod); why != "" {
-				others = append(others, plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s, so it is not deleted. Delete it and resume", s.called(side, pod.Name), why)))
+				others = append(others, plans.Stop(reasons.PlaceTaken, fmt.Sprintf("%s %s of %s %s, so it is not deleted. Delete it and resume", kind(pod.Labels), pod.Name, ref, why)))
 				continue
 			}
 			all = append(all, s.remove(side, pod, "which is not needed any more"))
@@ -352,7 +369,7 @@ func (s Steps) placeholder(ctx context.Context, side plans.Side, ordinal int32) 
 }
 
 func (s Steps) remove(side plans.Side, pod *corev1.Pod, why string) plans.Observation {
-	return plans.Write(fmt.Sprintf("%s: delete placeholder %s, %s", side, pod.Name, why), plans.Undo{}, func(ctx context.Context) error {
+	return plans.Write(fmt.Sprintf("%s: delete %s %s, %s", side, kind(pod.Labels), pod.Name, why), plans.Undo{}, func(ctx context.Context) error {
 		return writes.DeletePlaceholder(ctx, s.On[side], pod, Label)
 	})
 }

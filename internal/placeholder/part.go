@@ -17,7 +17,9 @@ func rights(p *plans.Plan, side plans.Side) []part.Right {
 	}
 	pods := part.Right{Resource: "pods", Verbs: append(part.Watched(), "create", "delete")}
 	for o := range p.Ordinals().All() {
-		pods.Names = append(pods.Names, p.Place(side, o))
+		if pods.Names = append(pods.Names, p.Place(side, o)); p.Placeholder.Anchored() {
+			pods.Names = append(pods.Names, plans.Anchor(p, side, o))
+		}
 	}
 	return []part.Right{pods}
 }
@@ -27,14 +29,20 @@ func writesOf(p *plans.Plan, _ plans.Leg, s plans.Step) (out []part.Write) {
 		return nil
 	}
 	for o := range s.Ordinals.All() {
-		write := func(verb part.Verb, what string) {
-			out = append(out, part.On(p, s.To()).Write(verb, "Pod", p.Place(s.To(), o), what))
+		pod := p.Pod(s.To(), o)
+		write := func(verb part.Verb, name, what string) {
+			out = append(out, part.On(p, s.To()).Write(verb, "Pod", name, what))
 		}
 		switch {
 		case s.Op.Tightens():
-			write(part.Create, "a placeholder: it takes the place of "+p.Pod(s.To(), o)+" before that leaves")
+			write(part.Create, p.Place(s.To(), o), "a placeholder: it takes the place of "+pod+" before that leaves")
+			if p.Placeholder.Anchored() {
+				write(part.Create, plans.Anchor(p, s.To(), o), "an anchor: it draws "+pod+" to the node of its place")
+			}
 		case s.Op == plans.Vacate:
-			write(part.Delete, "its place is for "+p.Pod(s.To(), o))
+			write(part.Delete, p.Place(s.To(), o), "its place is for "+pod)
+		case s.Op.Enters() && p.Placeholder.Anchored():
+			write(part.Delete, plans.Anchor(p, s.To(), o), pod+" has its node")
 		}
 	}
 	return out

@@ -114,12 +114,8 @@ func Make(p Place) (pod *corev1.Pod, err error) {
 	}
 	p.program(spec)
 	makeUp(pod, total)
-	spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: notServing}}
 	spec.NodeName, spec.DeprecatedServiceAccount = "", ""
-	spec.AutomountServiceAccountToken = new(bool)
-	spec.RestartPolicy = corev1.RestartPolicyAlways // one that has ended gives its place away
-	spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
-	spec.ActiveDeadlineSeconds = &p.Deadline
+	p.rest(spec)
 	if p.PriorityClass != "" {
 		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = p.PriorityClass, nil, nil
 	}
@@ -180,38 +176,44 @@ func (p Place) program(spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tools, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	spec.InitContainers = []corev1.Container{{
 		Name: tools, Image: p.Program.Image, Command: []string{"/placeholder", "install", toolsDir},
-		Resources:    little(spec.Containers[0].Resources),
-		VolumeMounts: []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
-		SecurityContext: &corev1.SecurityContext{ // as the strictest Pod Security Standard demands
-			RunAsUser: ptr.To[int64](65532), RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true),
-			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		Resources:       corev1.ResourceRequirements{Requests: within(spec.Containers[0].Resources.Requests), Limits: within(spec.Containers[0].Resources.Limits)},
+		VolumeMounts:    []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
+		SecurityContext: restricted(),
 	}}
-	if len(p.Program.Targets) > 0 {
+	if p.Program.needed() {
 		asks := *spec.InitContainers[0].DeepCopy()
 		asks.Name, asks.Command, asks.VolumeMounts = asking, p.Program.command(len(spec.Containers)), nil
 		spec.InitContainers = append(spec.InitContainers, asks)
 	}
 }
 
-// little is what the program asks for: of what the first container asks for, and no more than that. So a placeholder asks for
-// no more than its pod, and for nothing else.
-func little(first corev1.ResourceRequirements) corev1.ResourceRequirements {
-	of := func(list corev1.ResourceList) corev1.ResourceList {
-		out := corev1.ResourceList{}
-		for name, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: "10m", corev1.ResourceMemory: "32Mi"} {
-			if has, asked := list[name]; asked {
-				most := resource.MustParse(amount)
-				if has.Cmp(most) < 0 {
-					most = has
-				}
-				out[name] = most
+// little is what the program needs.
+func little() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+}
+
+// within is what the program asks for: what it needs, of what the first container asks for, and no more than that. So a
+// placeholder asks for no more than its pod, and for nothing else.
+func within(first corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, needs := range little() {
+		if has, asked := first[name]; asked {
+			if has.Cmp(needs) < 0 {
+				needs = has
 			}
+			out[name] = needs
 		}
-		return out
 	}
-	return corev1.ResourceRequirements{Requests: of(first.Requests), Limits: of(first.Limits)}
+	return out
+}
+
+// restricted is what the strictest Pod Security Standard demands.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsUser: ptr.To[int64](65532), RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: new(bool), ReadOnlyRootFilesystem: ptr.To(true),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 }
 
 // makeUp raises the requests of the first container, and its limits with them, until the placeholder takes the room that

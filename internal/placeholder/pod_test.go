@@ -321,7 +321,7 @@ func TestWhatAPlaceholderProves(t *testing.T) {
 		status corev1.PodStatus
 		want   Proof
 	}{
-		"new": {want: Proof{Lacks: "no node is found for it yet"}},
+		"new": {want: Proof{Lacks: "scheduler default-scheduler has said nothing of it yet (no condition PodScheduled)"}},
 		"unschedulable": {
 			status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}},
 			want:   Proof{Stuck: true, Why: "Unschedulable", Lacks: "no node takes it: 0/3 nodes are available: 3 Insufficient cpu."},
@@ -356,10 +356,6 @@ func TestWhatAPlaceholderProves(t *testing.T) {
 		"it is tried again": {node: "n", status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("CrashLoopBackOff", "")}}}, want: Proof{Node: "n", Warm: true}},
 		"one of two":        {node: "n", status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: running}, {Name: "b", Image: "b:1", State: waiting("ContainerCreating", "")}}}, want: Proof{Node: "n", Why: "ContainerCreating", Lacks: "on node n container b (b:1) waits: ContainerCreating"}},
 		"it runs":           {node: "n", status: corev1.PodStatus{Phase: corev1.PodRunning}, want: Proof{Node: "n", Warm: true}},
-		"its node is lost": {
-			node: "n", status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: running}}},
-			want: Proof{Node: "n", Lacks: "node n does not answer"},
-		},
 		"its program is none": {
 			node: "n", status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: waiting("CrashLoopBackOff", "")}}},
 			want: Proof{Node: "n", Warm: true},

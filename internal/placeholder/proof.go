@@ -25,6 +25,10 @@ type Proof struct {
 	// as "3 of 3"; "" if nothing was asked, or nothing is known of it.
 	Unasked bool
 	Reached string
+	// Clock says how far the clock of its node is off, or is "".
+	Clock string
+	// Unreached is how many of those that must be reached are not, while it waits for that.
+	Unreached int
 	// Why is the word of the scheduler or the kubelet for what is missing, such as ImagePullBackOff.
 	Why string
 	// Lacks says what is still missing, in the words of who said no; "" if nothing is.
@@ -33,7 +37,7 @@ type Proof struct {
 
 // Read returns what a placeholder proves. The words of the scheduler and the kubelet are those of its status.
 func Read(pod *corev1.Pod) Proof {
-	p := Proof{Node: pod.Spec.NodeName}
+	p := Proof{Node: pod.Spec.NodeName, Clock: clock(pod)}
 	asked := answersOf(pod)
 	p.Unasked, p.Reached = asked.open, asked.reached()
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
@@ -42,14 +46,15 @@ func Read(pod *corev1.Pod) Proof {
 		return p
 	}
 	if p.Node == "" {
-		p.unplaced(pod)
+		p.Lacks = fmt.Sprintf("scheduler %s has said nothing of it yet (no condition PodScheduled)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
+			p.Why = c.Reason
+			p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
+		}
 		return p
 	}
 	if pod.Status.Phase == corev1.PodRunning {
-		if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && len(pod.Spec.ReadinessGates) == 0 && !slices.ContainsFunc(pod.Status.ContainerStatuses, notRunning) {
-			p.Lacks = fmt.Sprintf("node %s does not answer", p.Node) // its controller says so: nothing in it is ever unready
-			return p
-		}
 		p.Warm = true
 		return p
 	}
@@ -64,29 +69,11 @@ func Read(pod *corev1.Pod) Proof {
 	return p
 }
 
-// notLookedAt is the word for a placeholder of which its scheduler has said nothing, beside those that schedulers say.
-const notLookedAt = "NotLookedAt"
-
-// unplaced fills in why no node has it. A scheduler that does not run says nothing.
-func (p *Proof) unplaced(pod *corev1.Pod) {
-	c, name := condition(pod, corev1.PodScheduled), pod.Spec.SchedulerName
-	switch {
-	case c != nil && c.Status == corev1.ConditionFalse:
-		p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
-		p.Why = c.Reason
-		p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
-	case name != "" && name != corev1.DefaultSchedulerName:
-		p.Why, p.Lacks = notLookedAt, fmt.Sprintf("no scheduler has looked at it yet (its schedulerName is %s)", name)
-	default:
-		p.Lacks = "no node is found for it yet"
-	}
-}
-
 // container fills in what the first container lacks that lacks something, and reports whether there is one.
 func (p *Proof) container(pod *corev1.Pod, asked asked) bool {
 	for k, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if s.Name == asking && len(asked.missed()) > 0 && p.Unasked {
-			p.Stuck, p.Why, p.Lacks = true, notReached, fmt.Sprintf("from node %s these are not reached (%s are): %s", p.Node, p.Reached, asked.words())
+		if s.Name == asking && p.Unasked && asked.failed {
+			p.Stuck, p.Why, p.Lacks, p.Unreached = true, notReached, asked.lacks(p.Node), max(asked.Asked-asked.Reached, 1)
 			return true
 		}
 		if lacks, stuck := lackOf(s, k < len(pod.Status.InitContainerStatuses)); lacks != "" {
@@ -130,8 +117,6 @@ func broken(w *corev1.ContainerStateWaiting) bool {
 		"RegistryUnavailable", "SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError",
 	}, w.Reason)
 }
-
-func notRunning(s corev1.ContainerStatus) bool { return s.State.Running == nil }
 
 func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for k := range pod.Status.Conditions {

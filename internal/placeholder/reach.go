@@ -27,6 +27,8 @@ const (
 	notReached = "NotReached"
 	// spare is how many containers others may add to a pod: a kubelet keeps the less of each message, the more there are.
 	spare = 4
+	// maxNamed is how many of those that are not reached are named.
+	maxNamed = 3
 )
 
 // command returns what the container runs, in a pod of so many others. It has arguments only: no address is read by a shell.
@@ -37,6 +39,23 @@ func (p Program) command(containers int) []string {
 		out = append(out, "-report")
 	}
 	return append(append(out, "--"), p.Targets...)
+}
+
+// unaskable says why nothing can ask what must be reached from a place, and what to do, or returns "".
+func (p Place) unaskable() string {
+	switch {
+	case !p.Program.needed():
+	case !p.brings(&p.Pod.Spec):
+		return "the program that asks is one for Linux; make a new plan without reach"
+	case slices.Contains(p.Program.Reach, plans.Peers) && len(ports(p.Pod)) == 0:
+		return fmt.Sprintf("no container of the set names a TCP port; make a new plan with %s:PORT in reach", plans.Peers)
+	}
+	return ""
+}
+
+// Unaskable says why nothing can ask what must be reached from the places of a side, and what to do, or returns "".
+func Unaskable(p *plans.Plan, side plans.Side, set *appsv1.StatefulSet) string {
+	return of(p, side, set, p.Start).unaskable()
 }
 
 // asks fills in what is to be reached from a place now.
@@ -154,17 +173,33 @@ func (s Steps) asksOthers(ctx context.Context, m plans.StepContext, set *appsv1.
 	return false, nil
 }
 
+// silenced says that another writer has taken out of a placeholder what asks, as a webhook does that lets in some images
+// only, or returns "".
+func silenced(p *plans.Plan, pod *corev1.Pod) string {
+	if !program(p).needed() || asksAround(pod) {
+		return ""
+	}
+	return "has lost the container " + asking + ", which asks what must be reached"
+}
+
+// asksAround reports whether a placeholder asks what must be reached.
+func asksAround(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == asking })
+}
+
 // asked is what the container that asks has said.
 type asked struct {
 	waiting.Answers
 
-	known bool // its message can be read
-	open  bool // it has not ended well
+	known  bool   // its message can be read
+	open   bool   // it has not ended well
+	failed bool   // it has ended otherwise, and is tried again
+	ended  string // how, in words of the kubelet
 }
 
 // answersOf reads what a placeholder has said of what it reaches, the last time that it was asked.
 func answersOf(pod *corev1.Pod) (out asked) {
-	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == asking }) {
+	if !asksAround(pod) {
 		return asked{}
 	}
 	out.open = pod.Status.Phase != corev1.PodRunning // what runs has passed it
@@ -181,39 +216,62 @@ func answersOf(pod *corev1.Pod) (out asked) {
 		}
 		var err error
 		out.Answers, err = waiting.Decode(last.Message)
-		out.known = err == nil
+		out.known, out.failed = err == nil, last.ExitCode != 0
+		out.ended = strings.TrimSpace(fmt.Sprintf("%s with exit code %d", last.Reason, last.ExitCode))
 	}
 	return out
 }
 
+// count says how much is reached.
+func (a asked) count() string { return fmt.Sprintf("%d of %d", a.Reached, a.Asked) }
+
+// reached says how much is, and what is not; "" if that is not known.
 func (a asked) reached() string {
-	if !a.known {
+	first, more := a.missed()
+	switch {
+	case !a.known:
 		return ""
+	case len(first) == 0:
+		return a.count()
 	}
-	return fmt.Sprintf("%d of %d", a.Reached, a.Asked)
+	var names []string
+	for _, one := range first {
+		names = append(names, one.Target)
+	}
+	return a.count() + ", not " + strings.Join(names, ", ") + more
 }
 
-func (a asked) missed() (out []waiting.Answer) {
+// missed returns the first of those that are not reached, and says how many others there are.
+func (a asked) missed() (first []waiting.Answer, more string) {
 	for _, one := range a.Each {
-		if one.Error != "" {
-			out = append(out, one)
+		if one.Error != "" && len(first) < maxNamed {
+			first = append(first, one)
 		}
 	}
-	return out
+	if left := a.Asked - a.Reached - len(first); left > 0 {
+		more = fmt.Sprintf(", and %d more", left)
+	}
+	return first, more
 }
 
-// words says what was not reached, in the words of who said no, the first three of them.
+// lacks says what is not reached from a node. The message may be cut, or the program may not have written one.
+func (a asked) lacks(node string) string {
+	if !a.known {
+		return fmt.Sprintf("from node %s not everything is reached, or nothing could be asked: container %s has ended (%s), and its message cannot be read", node, asking, a.ended)
+	}
+	return fmt.Sprintf("from node %s these are not reached (%s are): %s", node, a.count(), a.words())
+}
+
+// words says what was not reached, in the words of who said no.
 func (a asked) words() string {
+	first, more := a.missed()
 	var out []string
-	for _, one := range a.missed() {
-		if len(out) == 3 {
-			return strings.Join(out, ", ") + fmt.Sprintf(", and %d more", a.Asked-a.Reached-3)
-		}
+	for _, one := range first {
 		at := ""
 		if len(one.Addresses) > 0 {
 			at = " (" + strings.Join(one.Addresses, " ") + ")"
 		}
 		out = append(out, fmt.Sprintf("%s%s after %d ms: %s", one.Target, at, one.Milliseconds, one.Error))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, ", ") + more
 }

@@ -63,12 +63,18 @@ func targetsOf(t *testing.T, pod *corev1.Pod) (out []string, reports bool) {
 // answers has the kubelet report what a placeholder has said.
 func (s *stage) answers(t *testing.T, exit int32, a waiting.Answers) {
 	t.Helper()
+	s.says(t, exit, string(a.Encode(waiting.MaxMessage)))
+}
+
+// says has the kubelet report a message of the container that asks.
+func (s *stage) says(t *testing.T, exit int32, message string) {
+	t.Helper()
 	pod := s.pod(t)
 	pod.Spec.NodeName = "n"
 	if err := s.at.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	ended := &corev1.ContainerStateTerminated{ExitCode: exit, Message: string(a.Encode(waiting.MaxMessage))}
+	ended := &corev1.ContainerStateTerminated{ExitCode: exit, Message: message}
 	one := corev1.ContainerStatus{Name: asking, State: corev1.ContainerState{Terminated: ended}}
 	web := corev1.ContainerStatus{Name: "web", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
 	if exit == 0 {
@@ -110,6 +116,9 @@ func TestAnOrdinalStaysUpWhileItsPeersAreNotReached(t *testing.T) {
 			}
 			s.answers(t, 1, missed(want[1]))
 			o := s.pass(t, by)
+			if o.Unreached != 1 {
+				t.Errorf("%d are not reached, expected 1", o.Unreached)
+			}
 			for _, words := range []string{"stays up", "from node n", want[1], "(10.1.2.3)", "no route to host", "2 of 3", "you must act"} {
 				if o.Standing != plans.During || !strings.Contains(o.Reason, words) {
 					t.Errorf("expected %q in %+v", words, o)
@@ -177,10 +186,95 @@ func TestAPolicyThatSelectsThePodsOfTheSetProvesNothing(t *testing.T) {
 				continue
 			}
 			s.answers(t, 0, missed("web-1.web.shop.svc:1"))
-			if o := s.pass(t, by); o.Standing != plans.After || o.Placed[0].Reached != "2 of 3" {
+			if o := s.pass(t, by); o.Standing != plans.After || o.Placed[0].Reached != "2 of 3, not web-1.web.shop.svc:1" {
 				t.Errorf("%s: %+v", side, o)
 			}
 		}
+	}
+}
+
+// A message that is cut, that is missing, or that was forged, is no yes: how the container has ended decides. While it is
+// tried again the ordinal stays, and a peer that has gone down meanwhile is told apart.
+func TestAMessageThatCannotBeReadIsNoYes(t *testing.T) {
+	a := missed("web-1.web.shop.svc:1")
+	for name, message := range map[string]string{"cut": string(a.Encode(waiting.MaxMessage))[:40], "missing": "", "forged": `{"asked":2,"reached":2}`} {
+		s := asksPeers(t, plans.Source, "peers:1")
+		by := s.process()
+		s.pass(t, by)
+		s.says(t, 1, message)
+		o := s.pass(t, by)
+		if words := "its message cannot be read"; o.Standing != plans.During || strings.Contains(o.Reason, words) == (name == "forged") || !strings.Contains(o.Reason, "you must act") {
+			t.Errorf("%s: %+v", name, o)
+		}
+		pod := s.pod(t)
+		asks := &pod.Status.InitContainerStatuses[1]
+		asks.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		if err := s.at.Status().Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if again := s.pass(t, by); again.Standing != plans.During || again.Reason != o.Reason {
+			t.Errorf("%s: it is asked again: %+v", name, again)
+		}
+		s.ready(t, plans.Source, 2, false)
+		if o := s.pass(t, by); !strings.Contains(o.Reason, "others are to be reached") {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// A webhook that takes out containers of other registries takes out the one that asks. Then nothing is proven, and the ordinal
+// stays.
+func TestAPlaceholderThatWasSilencedIsNoPlace(t *testing.T) {
+	s := asksPeers(t, plans.Source, "peers:1")
+	by := s.process()
+	s.pass(t, by)
+	s.answers(t, 0, waiting.Answers{Asked: 2, Reached: 2})
+	pod := s.pod(t)
+	pod.Spec.InitContainers = slices.DeleteFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == asking })
+	if err := s.at.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if o := s.pass(t, by); o.Standing != plans.Conflict || !strings.Contains(o.Reason, "has lost the container stsmigrate-reach") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Where no peer is up, nobody is asked, and that is said.
+func TestAPlaceWithoutPeersAsksNobody(t *testing.T) {
+	s := asksPeers(t, plans.Source, "peers:1")
+	s.ready(t, plans.Source, 1, false)
+	s.ready(t, plans.Source, 2, false)
+	by := s.process()
+	s.pass(t, by)
+	if got, _ := targetsOf(t, s.pod(t)); len(got) > 0 {
+		t.Fatalf("%v", got)
+	}
+	s.answers(t, 0, waiting.Answers{})
+	if o := s.pass(t, by); o.Standing != plans.After || o.Placed[0].Reached != "0 of 0" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// The program that asks is one for Linux: a pod of Windows does not leave unasked.
+func TestPodsOfWindowsAskNobody(t *testing.T) {
+	p := web3(t, "os: {name: windows}\ncontainers: [{name: a, ports: [{containerPort: 1}]}]")
+	p.Program = Program{Image: "a:1", Reach: []string{"peers"}}
+	if why := p.unaskable(); !strings.Contains(why, "Linux") {
+		t.Error(why)
+	}
+}
+
+// Of many that are not reached the first are named, and the others are counted, also those that had no room in the message.
+func TestWhatIsNotReachedIsNamedOrCounted(t *testing.T) {
+	a := asked{known: true, Answers: waiting.Answers{Asked: 64, Reached: 4}}
+	for k := range 10 {
+		a.Each = append(a.Each, waiting.Answer{Target: fmt.Sprintf("web-%d:1", k), Error: "no"})
+	}
+	if got := a.reached(); got != "4 of 64, not web-0:1, web-1:1, web-2:1, and 57 more" {
+		t.Error(got)
+	}
+	if a.Each = a.Each[:1]; a.words() != "web-0:1 after 0 ms: no, and 59 more" {
+		t.Error(a.words())
 	}
 }
 

@@ -7,11 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	scheduling "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
-	rules "github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/scheduling"
 )
 
 // Full returns the places in which the topology spread of a pod leaves no room, by topology key. peers are the pods of its
@@ -23,7 +20,7 @@ func Full(pod *corev1.Pod, nodes []corev1.Node, peers, others []corev1.Pod) (map
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}
-		selector, err := metav1.LabelSelectorAsSelector(rules.Meant(pod.Labels, c.LabelSelector, c.MatchLabelKeys, nil))
+		selector, err := metav1.LabelSelectorAsSelector(scheduling.Meant(pod.Labels, c.LabelSelector, c.MatchLabelKeys, nil))
 		if err != nil {
 			return nil, fmt.Errorf("the topology spread of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
@@ -32,7 +29,7 @@ func Full(pod *corev1.Pod, nodes []corev1.Node, peers, others []corev1.Pod) (map
 		}
 		counts, domain := map[string]int{}, map[string]string{}
 		for k := range nodes {
-			if where, there := nodes[k].Labels[c.TopologyKey]; there && counted(pod, c, &nodes[k]) {
+			if where, there := nodes[k].Labels[c.TopologyKey]; there && scheduling.Counts(pod, c, &nodes[k]) {
 				domain[nodes[k].Name] = where
 				counts[where] += 0
 			}
@@ -68,20 +65,4 @@ func over(c corev1.TopologySpreadConstraint, counts map[string]int) (out []strin
 		}
 	}
 	return out
-}
-
-// counted reports whether the scheduler counts a node for a constraint.
-func counted(pod *corev1.Pod, c corev1.TopologySpreadConstraint, node *corev1.Node) bool {
-	if c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {
-			return false
-		}
-	}
-	if c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-		_, kept := scheduling.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-			return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-		}, false)
-		return !kept
-	}
-	return true
 }

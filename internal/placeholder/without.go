@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -56,7 +55,7 @@ func (s Steps) sparing(side plans.Side, p Place) Place {
 	return p
 }
 
-// create sends a placeholder. One that was late goes at once: the process that has the plan now may be at its end.
+// create sends a placeholder.
 func (s Steps) create(ctx context.Context, m plans.StepContext, p Place, pod *corev1.Pod) error {
 	err := s.On[m.To()].Create(ctx, pod)
 	if err != nil {
@@ -64,10 +63,7 @@ func (s Steps) create(ctx context.Context, m plans.StepContext, p Place, pod *co
 			return err
 		}
 	}
-	if s.Overtaken != nil && s.Overtaken(ctx) {
-		return writes.DeletePlaceholder(ctx, s.On[m.To()], pod, Label)
-	}
-	return nil
+	return s.late(ctx, m.To(), pod)
 }
 
 // createWithout sends a placeholder that was refused with an image of ours without it, and returns it; nil if it is not about

@@ -25,8 +25,8 @@ func (p Proof) Words() string {
 	if p.Why == "ContainerCreating" || p.Why == "PodInitializing" { // a kubelet says in events alone which volume it cannot mount
 		next += "; if it stays so, a Secret, a ConfigMap or another volume may be missing, and the events of `kubectl describe pod` of it say which"
 	}
-	if p.Why == notLookedAt {
-		next += "; if it stays so, no scheduler of that name runs there"
+	if p.Node == "" && p.Why == "" && !p.Ended {
+		next = "nothing is to be done yet, and the plan continues by itself when it is there; if it stays so, see that this scheduler runs in that cluster, or go on without (`resume` with --skip-places, or a new plan with --placeholder off)"
 	}
 	if p.Stuck {
 		next = "you must act: " + p.next() + "; the plan continues by itself when its place is there"

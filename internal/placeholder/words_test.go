@@ -19,13 +19,13 @@ func TestWhoHasToActForAPlaceholderIsSaid(t *testing.T) {
 	no := func(reason string) corev1.PodStatus {
 		return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "0/3 nodes are available."}}}
 	}
-	const act, wait = "you must act: ", "it is on its way, and the plan continues by itself"
+	const act, wait = "you must act: ", "and the plan continues by itself when it is there"
 	for name, c := range map[string]struct {
 		node   string
 		status corev1.PodStatus
 		want   []string
 	}{
-		"new":            {want: []string{"no node is found for it yet", wait}},
+		"new":            {want: []string{"scheduler default-scheduler has said nothing of it yet", wait, "see that this scheduler runs", "--skip-places", "--placeholder off"}},
 		"no node":        {status: no("Unschedulable"), want: []string{"0/3 nodes are available.", act + "unless a node for it is on its way, make room"}},
 		"gated":          {status: no("SchedulingGated"), want: []string{act + "lift its scheduling gates"}},
 		"its image":      {node: "n", status: waiting("ImagePullBackOff"), want: []string{act + "see that its node can pull this image"}},
@@ -42,20 +42,6 @@ func TestWhoHasToActForAPlaceholderIsSaid(t *testing.T) {
 		}
 		if strings.Contains(got, act) == strings.Contains(got, wait) {
 			t.Errorf("%s: it is not said whether to act: %q", name, got)
-		}
-	}
-}
-
-// A placeholder that no scheduler looks at has no condition that says why.
-func TestAPlaceholderWithoutASchedulerNamesIt(t *testing.T) {
-	for name, want := range map[string]string{
-		"":                          "no node is found for it yet; it is on its way",
-		corev1.DefaultSchedulerName: "no node is found for it yet; it is on its way",
-		"fancy":                     "no scheduler has looked at it yet (its schedulerName is fancy)",
-	} {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: name}}
-		if got := Read(pod).Words(); !strings.Contains(got, want) {
-			t.Errorf("%q: %q, expected %q", name, got, want)
 		}
 	}
 }

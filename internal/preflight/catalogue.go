@@ -438,7 +438,7 @@ func capacityChecks() []row {
 		{
 			name: "place-proven", worst: check.Fail, ignorable: true, run: trials.PlaceProven,
 			oneWay: "the source ran these pods",
-			about:  "the placeholders of the plan, if it has any, prove all of the pods: they have no init containers, no devices, and no NetworkPolicy is about their labels",
+			about:  "the placeholders of the plan, if it has any, prove all of the pods: they have no init containers, no devices, and no NetworkPolicy is about their labels; what must be reached can be asked",
 			remedy: "see to it yourself that what no placeholder proves works there, then --ignore place-proven",
 		},
 	})

@@ -98,6 +98,9 @@ type Wave struct {
 	// Places has the nodes on which placeholders had taken the places of the pods before these left, in the order of the
 	// ordinals; missing without placeholders.
 	Places []string `json:"places,omitempty"`
+	// Seen says in words what was seen from these places, in the order of the ordinals: what was reached from there, such as
+	// "reached 3 of 3", and a clock that is off; missing if nothing was asked.
+	Seen []string `json:"seen,omitempty"`
 	// Writes counts what was sent to both API servers since the wave before.
 	Writes int `json:"writes,omitempty"`
 	// Gaps are the times in which no process carried the wave on.
@@ -181,7 +184,7 @@ func waveOf(p *plans.Plan, w journal.Wave) Wave {
 	arrived := metav1.NewMicroTime(w.Arrived())
 	out := Wave{
 		Pods: p.Pods(w.Ordinals), Ordinals: slices.Collect(w.Ordinals.All()), To: w.To, Left: w.Left, Arrived: &arrived,
-		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch, Writes: w.Writes, Places: w.Places,
+		Seconds: map[plans.Span]float64{}, Process: w.By, Epoch: w.Epoch, Writes: w.Writes, Places: w.Places, Seen: w.Seen,
 	}
 	if w.To == plans.Destination {
 		out.Budgets = preview.Budgets(p, w.Ordinals)
@@ -222,6 +225,7 @@ func underWay(p *plans.Plan, j *journal.Journal, carried bool, now time.Time) (W
 		}
 		out.Gaps = append(out.Gaps, journal.Gap{From: metav1.NewMicroTime(end), Seconds: now.Sub(end).Seconds()})
 	}
+	out.Places, out.Seen = j.Timeline.PlacesOf(j.Flight.Ordinals)
 	for o := range j.Flight.Ordinals.All() {
 		out.From = append(out.From, j.Flight.Pod(o).Node)
 	}

@@ -80,6 +80,8 @@ func TestTheReportSaysHowManyWereAway(t *testing.T) {
 func TestTheReportSaysWhereThePlacesWere(t *testing.T) {
 	p, j, whole := moved(t)
 	whole.Waves[0].Places, whole.Waves[1].Places = []string{"node-c"}, []string{"node-b"}
+	whole.Waves[0].Seen = []string{"reached 2 of 3, not <b>:1"}
+	j.Timeline.Placed = []plans.Placed{{Ordinal: 1, Node: "node-d", Reached: "3 of 3", Clock: "its clock is behind"}}
 	r := New(p, j, whole, nil, true, start.Add(8*time.Hour+70*time.Second))
 	for k, want := range []string{"node-b (its place: node-c)", "node-b", "node-b"} {
 		if got := r.Waves[k].Reached(); !slices.Equal(got, []string{want}) {
@@ -89,6 +91,14 @@ func TestTheReportSaysWhereThePlacesWere(t *testing.T) {
 	var page bytes.Buffer
 	if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "its place: node-c") {
 		t.Errorf("%v", err)
+	}
+	for _, want := range []string{"<td>reached 2 of 3, not &lt;b&gt;:1</td>", "<td>reached 3 of 3; its clock is behind</td>"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("expected %q in the page", want)
+		}
+	}
+	if last := r.Waves[4]; !slices.Equal(last.Places, []string{"node-d"}) || r.Waves[2].Seen != nil {
+		t.Errorf("%+v", last)
 	}
 }
 

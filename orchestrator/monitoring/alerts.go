@@ -61,6 +61,12 @@ func aboutPlans() []Alert {
 			"",
 		},
 		{
+			"OrdinalWaitsForItsPlace", `max by (namespace, plan) (stsmigrate_places_waiting) > 0`, "15m", "warning",
+			plan + " has waited for a quarter of an hour for the place that its next ordinal is to have",
+			"Every ordinal is up, and nothing is lost. " + status + " shows what the scheduler, the kubelet or the network says of its placeholder, and who has to act. " + resume + " with --skip-places lets the ordinal leave without that proof; " + abort + " moves everything back to the source.",
+			reasons.PlaceNotReady,
+		},
+		{
 			"PlanErrorsGoOn", `sum by (namespace, plan) (increase(stsmigrate_plan_errors_total[10m])) > 3`, "15m", "warning",
 			plan + " has met errors for a quarter of an hour",
 			"The orchestrator retries after each error, and nothing is lost. " + status + " and the events TryingAgain on the ConfigMap of the plan show the errors: an unavailable API server, expired credentials, a missing permission (`stsmigrate rbac --plan FILE` prints the Roles).",

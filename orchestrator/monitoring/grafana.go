@@ -51,6 +51,7 @@ func graphs() []panel {
 		{"On neither side, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, span) (rate(stsmigrate_downtime_seconds_bucket{IN}[30m])))`, "{{span}}"}}},
 		{"From the creation of a placeholder until its place is proven, longest of twenty", "s", []query{{`histogram_quantile(0.95, sum by (le, proof) (rate(stsmigrate_place_seconds_bucket{IN}[30m])))`, "{{proof}}"}}},
 		{"Ordinals that stay up until their places are there", "short", []query{{`max by (namespace, plan) (stsmigrate_places_waiting{OF})`, each}}},
+		{"Addresses that are not reached from there", "short", []query{{`max by (namespace, plan) (stsmigrate_places_unreached{OF})`, each}}},
 		{"Plans under way, by process", "short", []query{{`stsmigrate_plans_running{IN}`, "{{pod}}"}}},
 		{"Plans that wait for room, by process", "short", []query{{`stsmigrate_plans_waiting{IN}`, "{{pod}}"}}},
 		{"Errors that are tried again, per second", "short", []query{{`sum by (namespace, plan) (rate(stsmigrate_plan_errors_total{OF}[10m]))`, each}}},

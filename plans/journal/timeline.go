@@ -88,6 +88,9 @@ type Wave struct {
 	// Places has the nodes on which the places of the ordinals were taken before they left, from the lowest ordinal upwards;
 	// empty where none was taken.
 	Places []string `json:"places,omitempty"`
+	// Seen says in words what was seen from the places of the ordinals, from the lowest ordinal upwards: what was reached from
+	// there, and a clock that is off.
+	Seen []string `json:"seen,omitempty"`
 	// Epoch is the epoch of the process that has seen the wave arrive.
 	Epoch int64 `json:"epoch"`
 	// Writes counts what was sent since the wave before: without what a process has sent since its last record and
@@ -211,14 +214,30 @@ func (t *Timeline) Emptied() Timeline {
 	return Timeline{Begun: t.Begun, Placed: t.Placed, Sent: t.Sent, Stored: true}
 }
 
-// Place returns the node on which the place of an ordinal was taken, or "".
-func (t *Timeline) Place(ordinal int32) string {
+// Place returns the place that was taken for an ordinal; zero if none was.
+func (t *Timeline) Place(ordinal int32) plans.Placed {
 	for _, p := range t.Placed {
 		if p.Ordinal == ordinal {
-			return p.Node
+			return p
 		}
 	}
-	return ""
+	return plans.Placed{}
+}
+
+// PlacesOf returns, for each ordinal of a wave, the node on which its place was taken, and what was seen from there; nil where
+// none was, and where nothing was seen.
+func (t *Timeline) PlacesOf(wave plans.Slice) (nodes, seen []string) {
+	if len(t.Placed) == 0 {
+		return nil, nil
+	}
+	for o := range wave.All() {
+		place := t.Place(o)
+		nodes, seen = append(nodes, place.Node), append(seen, place.Seen())
+	}
+	if strings.Join(seen, "") == "" {
+		seen = nil
+	}
+	return nodes, seen
 }
 
 // size returns the number of bytes that the timeline takes.
@@ -258,8 +277,8 @@ func (t *Timeline) Validate(p *plans.Plan) error {
 			return fmt.Errorf("timeline.waves has the gaps %v at step %d, expected at most %d, each with a number of seconds", w.Gaps, w.Seq, maxGaps)
 		case len(w.Nodes) > int(w.Ordinals.Replicas):
 			return fmt.Errorf("timeline.waves has %d nodes at step %d, expected one for each of %s", len(w.Nodes), w.Seq, w.Ordinals)
-		case len(w.Places) > int(w.Ordinals.Replicas):
-			return fmt.Errorf("timeline.waves has %d places at step %d, expected one for each of %s", len(w.Places), w.Seq, w.Ordinals)
+		case max(len(w.Places), len(w.Seen)) > int(w.Ordinals.Replicas):
+			return fmt.Errorf("timeline.waves has %d places at step %d, expected one for each of %s", max(len(w.Places), len(w.Seen)), w.Seq, w.Ordinals)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func Render(p *plans.Plan, l plans.Leg) string {
 	renderDependencies(&b, p)
 	renderNames(&b, p)
 	b.WriteString(renderClients("  clients      ", p))
-	if p.Placeholder.Used() || p.Placeholder.Why != "" {
+	if p.Placeholder.Proof != "" {
 		fmt.Fprintf(&b, "  placeholder  %s\n", placeholders(p.Placeholder))
 	}
 	for _, g := range p.Gates {
@@ -227,14 +227,18 @@ func renderNames(b *strings.Builder, p *plans.Plan) {
 	}
 }
 
-// placeholders says what is proven before an ordinal leaves.
+// placeholders says what is proven before an ordinal leaves, and why that was chosen.
 func placeholders(of plans.Placeholder) string {
-	if !of.Used() {
-		return "off, since " + of.Why + ": nothing but the checks proves that an ordinal finds a node, its images and its volumes"
+	out := string(of.Proof)
+	if of.Why != "" {
+		out += ", since " + of.Why
 	}
-	out := "schedule (a pod that does nothing takes the place of each ordinal before it leaves)"
+	if !of.Used() {
+		return out + ": nothing but the checks proves that an ordinal finds a node, its images and its volumes"
+	}
+	out += ": a pod that does nothing takes the place of each ordinal before it leaves"
 	if of.Proof == plans.Warm {
-		out = "warm (a pod that does nothing takes the place of each ordinal before it leaves, with its images pulled and its volumes mounted)"
+		out += ", with its images pulled and its volumes mounted"
 	}
 	switch image := of.Program(); {
 	case image != "":
@@ -248,10 +252,7 @@ func placeholders(of plans.Placeholder) string {
 		out += "; must be reached from there: " + strings.Join(of.Reach, ", ")
 	}
 	if of.PriorityClass != "" {
-		out += ", in PriorityClass " + of.PriorityClass
-	}
-	if of.Why != "" {
-		out += ", since " + of.Why
+		out += "; in PriorityClass " + of.PriorityClass
 	}
 	return out
 }

@@ -61,6 +61,11 @@ func ofThePlans() map[string]history {
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="mq", state="Moved"} 1x120
 			        stsmigrate_plan_state{namespace="sts", pod="a", plan="cli", state="Stopped"} 1x120`,
 		},
+		"OrdinalWaitsForItsPlace": {
+			fires: `stsmigrate_places_waiting{namespace="sts", pod="a", plan="web"} 1x60`,
+			says:  "Plan sts/web has waited for a quarter of an hour for the place that its next ordinal is to have",
+			quiet: `stsmigrate_places_waiting{namespace="sts", pod="a", plan="web"} 1x12 _x9 1x12`,
+		},
 		"PlanErrorsGoOn": {
 			fires: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 1+1x60`,
 			says:  "Plan sts/web has met errors for a quarter of an hour",

@@ -177,6 +177,9 @@ func TestASetMovesOverRealPlaceholders(t *testing.T) {
 	}
 	s.available(t, s.places()[1])
 	whenFailed(t, out)
+	if report := s.run(t, 0, "report", s.set, "--format", "json", "--out", "-"); strings.Count(report, "reached 2 of 2")+strings.Count(report, "reached 1 of 1") != len(s.members()) || strings.Contains(report, "clock is") {
+		t.Errorf("the report does not say that each place has reached the peers that were up, and of no clock that is off:\n%s", report)
+	}
 	s.run(t, 0, "abort", s.set, "--yes")
 	s.available(t, s.places()[0])
 	var r row

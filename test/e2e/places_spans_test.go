@@ -109,6 +109,9 @@ func (j *journey) see(side int, e watch.Event, at time.Time) {
 			}
 			return
 		}
+		if !slices.Contains(j.members, o.Name) {
+			return // an anchor
+		}
 		if side == 0 {
 			j.leaves(o, e.Type == watch.Deleted, at)
 		} else {

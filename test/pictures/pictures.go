@@ -16,6 +16,7 @@ func All() map[string]string {
 		"slices.svg":  drawSlices(),
 		"budget.svg":  drawBudget(),
 		"wave.svg":    drawWave(),
+		"place.svg":   drawPlace(),
 		"volumes.svg": drawVolumes(),
 		"names.svg":   drawNames(),
 		"journal.svg": drawJournal(),
@@ -130,6 +131,38 @@ func drawWave() string {
 	p.Box(12+8*width, top+90, 2*width-6, 26, svg.Destination, "on the destination")
 	p.Small(12, top+140, "Between two clusters the destination's volume and claim (Reserve, Claim) are made before Shrink, while the")
 	p.Small(12, top+154, "ordinal is still up. An abort does the same with the sides swapped.")
+	return p.String()
+}
+
+// drawPlace shows who has the place of an ordinal while it leaves, on both sides, and what each change of hands waits for.
+func drawPlace() string {
+	const asked, proven, ended, comes, end = 170, 330, 500, 610, 780
+	const above, source, neither, destination = 66, 84, 126, 168
+	p := svg.New(end+12, 270, "The place of an ordinal is taken before it leaves, and is free when it comes")
+	p.Head(12, 26, "The exchange")
+	for _, m := range []struct {
+		x    int
+		when string
+	}{{asked, "before"}, {proven, "Shrink"}, {ended, "Vacate is done"}, {comes, "Grow"}} {
+		p.Line(m.x, above-8, m.x, destination+40)
+		p.Small(m.x+3, above, m.when)
+	}
+	p.Text(12, source+20, "source, node-1")
+	p.Text(12, neither+20, "on neither side")
+	p.Text(12, destination+20, "destination, node-7")
+	p.Box(asked-30, source, proven-asked+30, 32, svg.Source, "web-3 serves")
+	p.Box(proven, source, ended-proven, 32, svg.Source, "web-3 ends")
+	p.Box(ended, neither, comes-ended, 32, svg.Flight, "claim, volume")
+	p.Box(asked, destination, proven-asked, 32, svg.Plain, "placeholder, unproven")
+	p.Box(proven, destination, ended-proven, 32, svg.Kept, "placeholder, warm")
+	p.Box(comes, destination, end-comes, 32, svg.Destination, "web-3 starts, and serves")
+	p.Small(asked+3, destination+54, "made while the wave before")
+	p.Small(asked+3, destination+68, "comes up")
+	p.Small(proven+3, destination+54, "only when the scheduler and")
+	p.Small(proven+3, destination+68, "the kubelet have said yes")
+	p.Small(ended+3, destination+54, "the old pod is gone, and the")
+	p.Small(ended+3, destination+68, "placeholder is deleted")
+	p.Small(12, destination+94, "Until Shrink nothing is down, however long the place takes. An abort does the same with the sides swapped.")
 	return p.String()
 }
 

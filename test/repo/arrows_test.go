@@ -53,7 +53,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"cmd/internal/live", "cmd/internal/output cmd/internal/program cmd/internal/reach cmd/internal/stops engine records clusters view view/event plans plans/journal reasons"},
 		{"cmd/internal/stops", "cmd/internal/program engine plans plans/journal reasons"},
 		{"cmd/internal/findings", "cmd/internal/program preflight preflight/check plans reasons"},
-		{"cmd/internal/remarks", "preflight/access"},
+		{"cmd/internal/remarks", "preflight/access plans"},
 		{"cmd/internal/explain", "cmd/internal/program preflight preflight/check reasons"},
 		{"cmd/internal/rollouts", "cmd/internal/output cmd/internal/reach cmd/internal/program rollout clusters plans"},
 		{"cmd/internal/output", "cmd/internal/program plans"},

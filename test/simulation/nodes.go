@@ -8,6 +8,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -36,24 +38,56 @@ func attachable(pvs []*corev1.PersistentVolume) []*corev1.PersistentVolume {
 	return slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return pv.Spec.CSI == nil })
 }
 
-// scheduler assigns a pod to a node once its claims are bound, and none of them is being deleted.
+// scheduler assigns a pod to a node once its claims are bound, and none of them is being deleted. Of the nodes that take it, it
+// prefers those with pods that prefer it. What it finds no node for, it says once.
 func (w *world) scheduler(s *store) bool {
 	for pod := range shuffle(w, all[*corev1.Pod](s)) {
 		_, bound := volumesOf(s, pod)
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !bound || losesClaims(s, pod) || slices.Contains(w.crashing, pod.UID) {
 			continue
 		}
+		var best *corev1.Node
 		for node := range shuffle(w, all[*corev1.Node](s)) {
-			placeless := w.options.Placeless && pod.Labels[plans.PlaceholderLabel] != ""
-			if up(node) && !drained(node) && !w.taken(s, node) && !placeless {
-				next := clone(pod)
-				next.Spec.NodeName = node.Name
-				s.put(next)
-				return true
+			if w.takes(s, node, pod) && (best == nil || preference(s, node, pod) > preference(s, best, pod)) {
+				best = node
+			}
+		}
+		next := clone(pod)
+		switch {
+		case best != nil:
+			next.Spec.NodeName = best.Name
+		case w.options.Places == plans.Warm && len(pod.Status.Conditions) == 0 && !w.options.Placeless:
+			next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		default:
+			continue
+		}
+		s.put(next)
+		return true
+	}
+	return false
+}
+
+// takes reports whether a node takes a pod.
+func (w *world) takes(s *store, node *corev1.Node, pod *corev1.Pod) bool {
+	placeless := w.options.Placeless && pod.Labels[plans.PlaceholderLabel] != ""
+	named, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return up(node) && !drained(node) && !placeless && err == nil && named && !w.taken(s, node, pod)
+}
+
+// preference is how much the pods on a node prefer to have another one beside them.
+func preference(s *store, node *corev1.Node, pod *corev1.Pod) (sum int32) {
+	for _, p := range all[*corev1.Pod](s) {
+		if p.Spec.NodeName != node.Name || p.Namespace != pod.Namespace || p.Spec.Affinity == nil || p.Spec.Affinity.PodAffinity == nil {
+			continue
+		}
+		for _, t := range p.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			selects, err := metav1.LabelSelectorAsSelector(t.PodAffinityTerm.LabelSelector)
+			if must(err); t.PodAffinityTerm.TopologyKey == corev1.LabelHostname && selects.Matches(labels.Set(pod.Labels)) {
+				sum += t.Weight
 			}
 		}
 	}
-	return false
+	return sum
 }
 
 // losesClaims reports whether a claim of a pod is being deleted.
@@ -92,9 +126,17 @@ func outOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// taken reports whether a node has a pod already, in a options where each pod needs a node of its own.
-func (w *world) taken(s *store, node *corev1.Node) bool {
-	return w.options.Spread && slices.ContainsFunc(all[*corev1.Pod](s), func(p *corev1.Pod) bool { return p.Spec.NodeName == node.Name })
+// taken reports whether a node has no room for a pod: in options where each pod needs a node of its own, and where a node has
+// so many pod slots. An anchor needs a slot alone.
+func (w *world) taken(s *store, node *corev1.Node, pod *corev1.Pod) bool {
+	slots, room := 0, true
+	for _, p := range all[*corev1.Pod](s) {
+		if p.Spec.NodeName == node.Name {
+			slots++
+			room = room && (anchor(p) || anchor(pod))
+		}
+	}
+	return w.options.Slots > 0 && slots >= w.options.Slots || w.options.Spread && !room
 }
 
 // kubelet starts pods whose volumes are attached, and ends those that are being deleted. The kubelet of a

@@ -26,6 +26,9 @@ func (w *world) place(side plans.Side, ordinal int32) *corev1.Pod {
 	return pod
 }
 
+// anchor reports whether a pod is the anchor of a place.
+func anchor(p *corev1.Pod) bool { return p.Labels["stsmigrate.dev/anchor-for"] != "" }
+
 // removable reports whether this program may delete a placeholder: nobody else has taken it for theirs.
 func removable(pod *corev1.Pod) bool {
 	claims := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
@@ -54,9 +57,10 @@ func (w *world) leavesForItsPlace(r *process, before, after plans.Slice, side pl
 	}
 }
 
-// proven reports whether a placeholder proves what the plan wants proven.
+// proven reports whether a placeholder proves what the plan wants proven. One that runs has reached what it must.
 func (w *world) proven(pod *corev1.Pod) bool {
-	return pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && (w.plan.Placeholder.Proof != plans.Warm || pod.Status.Phase == corev1.PodRunning)
+	runs := w.plan.Placeholder.Proof == plans.Warm || len(w.plan.Placeholder.Reach) > 0
+	return pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && (!runs || pod.Status.Phase == corev1.PodRunning)
 }
 
 // givesWay is S28 at the moments at which an engine can break it. No place of a wave to come is taken while an ordinal that is

@@ -164,7 +164,7 @@ func TestAPlaceholderTakesNoPlaceFromTheOrdinalBefore(t *testing.T) {
 func leave(w *world, free int) {
 	there := w.on[plans.Destination]
 	for _, n := range all[*corev1.Node](there) {
-		if free > 0 && !w.taken(there, n) {
+		if free > 0 && !w.taken(there, n, &corev1.Pod{}) {
 			free--
 			continue
 		}

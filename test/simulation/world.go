@@ -49,6 +49,7 @@ type options struct {
 	Newer      bool                  // the API servers have fields that this program does not know
 	Shared     bool                  // the pod template names a claim that all ordinals mount
 	Spread     bool                  // each pod has a node of its own
+	Slots      int                   // how many pods a node takes; 0 for more than enough
 	Placeless  bool                  // the scheduler finds no node for a placeholder, and for every other pod
 	Without    []engine.Acceleration // what the engines do without
 	Overlaps   bool                  // what is sent beside the engines arrives later, while they look

@@ -191,12 +191,13 @@ type Destination struct {
 }
 
 // Placeholder is how the places of the ordinals are taken before they leave.
-// +kubebuilder:validation:XValidation:rule="self.?proof.orValue('off') != 'off' || !has(self.image) && !has(self.priorityClass) && !has(self.reach)",message="image, priorityClass and reach belong to a placeholder: proof must be schedule or warm"
+// +kubebuilder:validation:XValidation:rule="self.?proof.orValue('auto') != 'off' || !has(self.image) && !has(self.priorityClass) && !has(self.reach)",message="image, priorityClass and reach belong to a placeholder, and proof is off: none is made"
 type Placeholder struct {
 	// What is proven before an ordinal leaves. schedule: a node, the quotas and the admission chain have said
 	// yes to its pod. warm: its images are pulled too, and its ConfigMaps, Secrets and other volumes are
-	// mounted. off: nothing is. auto: warm between two clusters, and where patches change where the pods run,
-	// and otherwise schedule; off where no place can be taken, which the plan says. The default is off.
+	// mounted. "off", in quotes, since YAML takes the bare word for false: nothing is. auto: warm between two
+	// clusters, and where patches change where the pods run, and otherwise schedule; off where no place can be
+	// taken, which the plan says. The default is auto.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Enum=off;schedule;warm;auto

@@ -17,6 +17,8 @@ const (
 	MaxMessages = 12288
 	// maxWords is how many bytes of the words of an error are kept.
 	maxWords = 160
+	// maxTarget is how long a host and a port are at most.
+	maxTarget = 260
 )
 
 // Answers are what the targets of a placeholder have answered.
@@ -68,6 +70,9 @@ func Decode(message string) (a Answers, err error) {
 	}
 	for k := range a.Each {
 		one := &a.Each[k]
+		if len(one.Target) > maxTarget {
+			return Answers{}, fmt.Errorf("a target has %d bytes, expected at most %d", len(one.Target), maxTarget)
+		}
 		one.Target, one.Error = plain(one.Target), plain(one.Error)
 		for n := range one.Addresses {
 			one.Addresses[n] = plain(one.Addresses[n])

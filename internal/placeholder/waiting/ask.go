@@ -14,6 +14,8 @@ const (
 	lookupTimeout = 5 * time.Second
 	openTimeout   = 3 * time.Second
 	pause         = time.Second
+	// maxAddresses is how many addresses of a host are tried: each may take as long as none answers.
+	maxAddresses = 8
 )
 
 // Asker opens connections to targets, and closes them at once. Nothing is sent.
@@ -106,7 +108,7 @@ func (a Asker) one(ctx context.Context, target string) (out Answer) {
 		}
 	}
 	out.Error = "the DNS has no address"
-	for _, at := range addresses {
+	for _, at := range addresses[:min(len(addresses), maxAddresses)] {
 		if err = a.Open(ctx, net.JoinHostPort(at, port)); err == nil {
 			out.Error = ""
 			return out

@@ -53,6 +53,26 @@ func TestATargetIsAskedUntilItIsReached(t *testing.T) {
 	}
 }
 
+// A host with many addresses, none of which answers, does not keep its target for minutes.
+func TestATryIsBounded(t *testing.T) {
+	opened := 0
+	a := Asker{
+		Now:    func() time.Time { return time.Unix(0, 0) },
+		Lookup: func(context.Context, string) ([]string, error) { return make([]string, 100), nil },
+		Open:   func(context.Context, string) error { opened++; return errors.New("i/o timeout") },
+		Pause:  func(context.Context) bool { return false },
+	}
+	if got := a.Ask(t.Context(), []string{"web:1"}); got.Reached != 0 || opened != maxAddresses {
+		t.Errorf("%d were tried: %+v", opened, got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	// A DNS that does not answer is given up by its deadline.
+	if _, err := Real(nil).Lookup(ctx, "nobody.invalid"); err == nil {
+		t.Error("it does not mind its deadline")
+	}
+}
+
 // A message is never longer than the kubelet keeps: it would cut it, and nobody could read it.
 func TestAMessageHasRoom(t *testing.T) {
 	all := Answers{Asked: MaxTargets, Reached: 60}
@@ -73,7 +93,7 @@ func TestAMessageHasRoom(t *testing.T) {
 
 // A message comes from a pod's status. It may be anything.
 func TestAMessageIsNotTrusted(t *testing.T) {
-	for _, m := range []string{"", "{", "[]", `{"asked":1,"reached":2}`, `{"asked":-1}`, `{"asked":1000}`, `{"asked":0,"each":[{"to":"a"}]}`, strings.Repeat(" ", MaxMessage) + "{}"} {
+	for _, m := range []string{"", "{", "[]", `{"asked":1,"reached":2}`, `{"asked":-1}`, `{"asked":1000}`, `{"asked":0,"each":[{"to":"a"}]}`, `{"asked":1,"each":[{"to":"` + strings.Repeat("a", 300) + `"}]}`, strings.Repeat(" ", MaxMessage) + "{}"} {
 		if got, err := Decode(m); err == nil {
 			t.Errorf("%q: %+v", m, got)
 		}

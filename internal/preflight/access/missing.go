@@ -34,6 +34,9 @@ func missing(i check.Inspection, side plans.Side, rights []part.Right, stranded 
 	if !stranded {
 		rights = append(rights, ForStranded(i.Plan, side))
 	}
+	if slices.ContainsFunc(rights, makesPods) {
+		than += "make the plan with --placeholder off, which creates no pods; or "
+	}
 	var saw []string
 	for _, r := range rights {
 		saw = append(saw, strings.Join(r.Verbs, ", ")+" "+r.Where(i.Plan, side))
@@ -42,6 +45,9 @@ func missing(i check.Inspection, side plans.Side, rights []part.Right, stranded 
 	f.Remedy = fmt.Sprintf("%sask for the Roles that `stsmigrate rbac %s prints, or for these rules:\n%s", than, rbacFor(i), rulesToAsk(i.Plan, side, rights))
 	return []check.Finding{f}
 }
+
+// makesPods reports whether a right is to make placeholders: nothing else of a plan is a pod that it makes.
+func makesPods(r part.Right) bool { return r.Resource == "pods" && slices.Contains(r.Verbs, "create") }
 
 // rbacFor returns the arguments of rbac that print the Roles of who lacks a right.
 func rbacFor(i check.Inspection) string {

@@ -246,6 +246,24 @@ func TestTheRemedyNamesTheRolesOfWhoLacksTheRight(t *testing.T) {
 	}
 }
 
+// Who may not make pods hears how the plan does without them, and no one else does.
+func TestWhoMayNotMakePodsHearsOfThePlanWithout(t *testing.T) {
+	nobody := map[plans.Side]user{plans.Source: {}, plans.Destination: {}}
+	for proof, want := range map[plans.Proof]bool{"": false, plans.NoProof: false, plans.Scheduled: true, plans.Warm: true} {
+		i := as(t, disks(), false, nobody)
+		i.Plan.Placeholder.Proof = proof
+		found, err := Permissions(t.Context(), i)
+		if err != nil || len(found) != 2 {
+			t.Fatalf("%v: %+v", err, found)
+		}
+		for _, f := range found {
+			if strings.Contains(f.Remedy, "--placeholder off") != want || strings.Contains(f.Saw, "create, delete pods") != want {
+				t.Errorf("%q: %+v", proof, f)
+			}
+		}
+	}
+}
+
 // The Roles to look write nothing, and name each kind once.
 func TestTheRolesToLookWriteNothing(t *testing.T) {
 	for _, one := range []bool{false, true} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/stsmigrate/stsmigrate/internal/part"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -16,11 +18,15 @@ func PodsUnmade(ctx context.Context, i check.Inspection) (string, error) {
 			r := part.Right{Resource: "pods", Verbs: []string{verb}}
 			if verb == "delete" {
 				for o := range i.Plan.Ordinals().All() {
-					r.Names = append(r.Names, i.Plan.Place(side, o))
+					r.Names = append(r.Names, i.Plan.Place(side, o), plans.Anchor(i.Plan, side, o))
 				}
 			}
-			if ok, err := Allowed(ctx, i, side, r, verb); err != nil || !ok {
-				return fmt.Sprintf("you may not %s pods in namespace %s of the %s", verb, i.Plan.On(side).Namespace, side), err
+			ok, err := Allowed(ctx, i, side, r, verb)
+			if apierrors.IsForbidden(err) {
+				return fmt.Sprintf("who makes this plan may not ask what it may do on the %s", side), nil
+			}
+			if err != nil || !ok {
+				return fmt.Sprintf("who makes this plan may not %s pods in namespace %s of the %s", verb, i.Plan.On(side).Namespace, side), err
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // domain is one place of a topology, such as a zone.
@@ -190,18 +191,37 @@ func (a *asked) counts(s spread, node *corev1.Node) bool {
 			return false
 		}
 	}
-	if s.honorNodes {
-		if ok, _ := a.nodes.Match(node); !ok {
+	return s.count(a.nodes, a.Spec.Tolerations, node)
+}
+
+// honors is what a constraint of topology spread asks of the nodes that it counts.
+type honors struct{ nodes, taints bool }
+
+func honorsOf(c corev1.TopologySpreadConstraint) honors {
+	return honors{
+		nodes:  ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor,
+		taints: ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor,
+	}
+}
+
+func (h honors) count(affinity ownNodes, tolerations []corev1.Toleration, node *corev1.Node) bool {
+	if h.nodes {
+		if ok, _ := affinity.Match(node); !ok {
 			return false
 		}
 	}
-	if s.honorTaints {
+	if h.taints {
 		binding := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-		if _, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, a.Spec.Tolerations, binding, false); found {
+		if _, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, binding, false); found {
 			return false
 		}
 	}
 	return true
+}
+
+// Counts reports whether a constraint of topology spread of a pod counts a node that has its topology.
+func Counts(pod *corev1.Pod, c corev1.TopologySpreadConstraint, node *corev1.Node) bool {
+	return honorsOf(c).count(nodeaffinity.GetRequiredNodeAffinity(pod), pod.Spec.Tolerations, node)
 }
 
 // kept returns why the pods that are anywhere keep the pod away from a node, or "".

@@ -78,10 +78,10 @@ type term struct {
 
 // spread is a topology spread constraint that keeps a pod from a node.
 type spread struct {
-	key                     string
-	pods                    labels.Selector
-	maxSkew, minDomains     int
-	honorNodes, honorTaints bool
+	key                 string
+	pods                labels.Selector
+	maxSkew, minDomains int
+	honors
 }
 
 // PodOf returns what a scheduler has to know of a pod that runs, or is to come.
@@ -150,8 +150,7 @@ func rulesOf(p *corev1.Pod) (out rules, err error) {
 		}
 		out.spread = append(out.spread, spread{
 			key: c.TopologyKey, pods: pods, maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)),
-			honorNodes:  ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor,
-			honorTaints: ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor,
+			honors: honorsOf(c),
 		})
 	}
 	return out, nil

@@ -185,6 +185,9 @@ func place(_ context.Context, t trier, a ask) (client.Object, client.Object, err
 			pod, err := placeholder.Tried(t.Plan, a.Side, set, o)
 			return pod, nil, err
 		}
+		if plans.Anchor(t.Plan, a.Side, o) == a.Name {
+			return nil, nil, nil // the ordinal goes without it where it is refused
+		}
 	}
 	return nil, nil, fmt.Errorf("no ordinal has the placeholder %s", a.Name)
 }

@@ -26,6 +26,12 @@ func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 		return nil, fmt.Errorf("listing the NetworkPolicies of the %s: %w", i.To(), err)
 	}
 	var out []check.Finding
+	if why := placeholder.Unaskable(i.Plan, i.To(), set); why != "" {
+		out = append(out, check.Finding{
+			Level: check.Fail, Object: i.Name(i.To()), Saw: "what must be reached cannot be asked: " + why, Want: "to be asked before an ordinal leaves",
+			Remedy: "do so: this plan would wait with every ordinal up",
+		})
+	}
 	for _, g := range placeholder.Unproven(set, policies.Items) {
 		f := check.Finding{
 			Level: check.Warn, Object: i.Name(i.To()), Saw: fmt.Sprintf("no placeholder proves %s", g), Want: "to be proven before an ordinal leaves",

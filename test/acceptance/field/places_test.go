@@ -44,7 +44,7 @@ func refusals() map[string]refused {
 		"agents":            {story: "scheduler", set: "away", where: "west", ignore: "nodes-fit", says: "didn't match pod anti-affinity rules", room: "kubectl --context west -n agents delete daemonset agent"},
 		"a port of TCP":     {story: "scheduler", set: "tcp", where: "west", ignore: "nodes-fit", says: "didn't have free ports for the requested pod ports", room: "kubectl --context west -n agents delete daemonset agent"},
 		"spread":            {story: "14-limits-of-the-namespace", where: "ns", ignore: "nodes-fit", patch: overRacks, says: "didn't match pod topology spread constraints", room: "kubectl --context east label nodes --all rack=r1"},
-		"a scheduler":       {story: "14-limits-of-the-namespace", where: "ns", ignore: "nodes-fit", patch: another, says: "no scheduler has looked at it yet \\(its schedulerName is fancy\\)", bound: true},
+		"a scheduler":       {story: "14-limits-of-the-namespace", where: "ns", ignore: "nodes-fit", patch: another, says: "scheduler fancy has said nothing of it yet", bound: true},
 		"a pod limit":       {story: "scheduler", set: "udp", where: "west", ignore: "nodes-fit", limit: "1", says: "Too many pods", room: "kubectl --context west -n agents delete daemonset agent"},
 		"a quota":           {story: "17-quota-made-later", where: "ns", during: "kubectl --context east -n mall create quota pods --hard=pods=2", says: "exceeded quota", room: "kubectl --context east -n mall delete quota pods"},
 	}

@@ -33,6 +33,19 @@ func placed(t *testing.T) *corev1.Pod {
 	return pod
 }
 
+// anchored returns the anchor of a place as the product makes it.
+func anchored(t *testing.T, image string) *corev1.Pod {
+	t.Helper()
+	of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "places", Name: "web-3"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}
+	place := placeholder.Place{Pod: of, Plan: "web", Set: "web", Deadline: 7200, Program: placeholder.Program{Image: image}}
+	pod, err := placeholder.Anchor(place, "web-3-anchor", &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Annotations = map[string]string{stamp: "web/1/7"}
+	return pod
+}
+
 // An orchestrator's account makes no other pods than placeholders that do nothing, and deletes no others but those of sets.
 func TestPoliciesLetAnOrchestratorMakePlaceholdersAlone(t *testing.T) {
 	policed(t)
@@ -61,15 +74,19 @@ func TestPoliciesLetAnOrchestratorMakePlaceholdersAlone(t *testing.T) {
 		lasting bool   // no dry run
 		refused string // "" is allowed
 	}{
-		"a placeholder":           {who: it},
-		"without a program":       {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Spec.InitContainers = nil; return p }},
-		"any pod by anybody else": {who: as(t, "eve"), change: func(*corev1.Pod) *corev1.Pod { return plain("a") }},
-		"any pod is tried":        {who: it, change: func(*corev1.Pod) *corev1.Pod { return plain("a") }},
-		"and not made":            {who: it, change: func(*corev1.Pod) *corev1.Pod { return plain("a") }, lasting: true, refused: "is no placeholder"},
-		"of another name":         {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name = "web-3"; return p }, refused: "is not named as the placeholder"},
-		"of another set":          {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name = "db-3-place"; return p }, refused: "is not named as the placeholder"},
-		"of any name":             {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name, p.GenerateName = "", "web-3-place"; return p }, refused: "is not named as the placeholder"},
-		"without a stamp":         {who: it, change: func(p *corev1.Pod) *corev1.Pod { delete(p.Annotations, stamp); return p }, refused: "has no stamp of a plan"},
+		"a placeholder":            {who: it},
+		"without a program":        {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Spec.InitContainers = nil; return p }},
+		"an anchor":                {who: it, change: func(*corev1.Pod) *corev1.Pod { return anchored(t, "stsmigrate-placeholder:1") }},
+		"one without a program":    {who: it, change: func(*corev1.Pod) *corev1.Pod { return anchored(t, "") }},
+		"an anchor of another set": {who: it, change: func(*corev1.Pod) *corev1.Pod { p := anchored(t, ""); p.Name = "db-3-anchor"; return p }, refused: "is not named as the placeholder"},
+		"an anchor named a place":  {who: it, change: func(*corev1.Pod) *corev1.Pod { p := anchored(t, ""); p.Name = "web-3-place"; return p }, refused: "is not named as the placeholder"},
+		"any pod by anybody else":  {who: as(t, "eve"), change: func(*corev1.Pod) *corev1.Pod { return plain("a") }},
+		"any pod is tried":         {who: it, change: func(*corev1.Pod) *corev1.Pod { return plain("a") }},
+		"and not made":             {who: it, change: func(*corev1.Pod) *corev1.Pod { return plain("a") }, lasting: true, refused: "is no placeholder"},
+		"of another name":          {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name = "web-3"; return p }, refused: "is not named as the placeholder"},
+		"of another set":           {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name = "db-3-place"; return p }, refused: "is not named as the placeholder"},
+		"of any name":              {who: it, change: func(p *corev1.Pod) *corev1.Pod { p.Name, p.GenerateName = "", "web-3-place"; return p }, refused: "is not named as the placeholder"},
+		"without a stamp":          {who: it, change: func(p *corev1.Pod) *corev1.Pod { delete(p.Annotations, stamp); return p }, refused: "has no stamp of a plan"},
 		"with a claim": {who: it, change: func(p *corev1.Pod) *corev1.Pod {
 			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}
 			return p

@@ -32,7 +32,7 @@ func TestThePlacesAreTakenBeforeTheOrdinalsLeave(t *testing.T) {
 		before, there := s.state(s.source), s.names("destination")
 		mend := quota("pods", "3")(s)
 		w := s.watched()
-		run(t, s.planArgs("--placeholder", "warm", "--show-writes")...).expect(t, done, "placeholder  warm (a pod that does nothing takes the place", "web-2-place")
+		run(t, s.planArgs("--placeholder", "warm", "--show-writes")...).expect(t, done, "placeholder  warm: a pod that does nothing takes the place", "web-2-place")
 		run(t, s.applyArgs()...).expect(t, done, "make placeholder web-2-place for web-2", "delete placeholder web-0-place, since web-0 takes its place", "moved: 3 ordinals")
 		s.arrived(before)
 		run(t, s.args("abort")...).expect(t, done, "make placeholder web-0-place for web-0", "aborted")

@@ -138,7 +138,8 @@ func (s *migration) refused(ctx context.Context, o client.Object) bool {
 func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	t.Parallel()
 	s := newMigration(t, rebind, options{replicas: 1, noBudget: true})
-	s.planned()
+	const none, off = "--placeholder", "off" // a plan that takes places needs a right that the reports use too
+	s.planned(none, off)
 	raw, err := os.ReadFile(s.planFile)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestRightsThatOnlyTheReportsNeedAreNotRequired(t *testing.T) {
 	}
 	s.permit(slices.Concat(access.Rights(p, plans.Source), access.Rights(p, plans.Destination), access.ForRecords()))
 	stranger := s.stranger()
-	run(t, with(s.planArgs(), "--kubeconfig", stranger)...).expect(t, done,
+	run(t, with(s.planArgs(none, off), "--kubeconfig", stranger)...).expect(t, done,
 		"WARN pod-accepted", "you may not create pods there", "WARN quota", "you may not look at resourcequotas", "WARN rbac", "you may not look at rolebindings")
 	run(t, with(s.applyArgs(), "--kubeconfig", stranger)...).expect(t, done, "moved: 1 ordinals")
 	run(t, with(s.args("finalize"), "--kubeconfig", stranger)...).expect(t, done, "finalized")

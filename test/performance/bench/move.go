@@ -55,12 +55,12 @@ func timed(cmd *exec.Cmd) ([]line, error) {
 	return out.lines, nil
 }
 
-// plan plans the move without a bridge for names, as the script does: a bridge costs two more
-// writes per ordinal.
+// plan plans the move without a bridge for names and without placeholders, as the script does: a bridge costs two more
+// writes per ordinal, and what placeholders cost and save is measured on kind.
 func (b *bench) plan(ctx context.Context, kubeconfig string, w way) error {
 	namespace, size := w.namespace(), strconv.Itoa(int(w.window))
 	args := []string{
-		"plan", fixture.Name, "-n", namespace, "--context", b.bed.East.Name, "--names", "none",
+		"plan", fixture.Name, "-n", namespace, "--context", b.bed.East.Name, "--names", "none", "--placeholder", "off",
 		"--window", size, "--max-unavailable", size, "--out", namespace + ".yaml",
 	}
 	if w.within {
