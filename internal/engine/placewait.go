@@ -16,21 +16,21 @@ import (
 // waits, the step is looked at, with all that it depends on.
 
 // besidePlaces returns the changes without those of placeholders that still wait.
-func (r *run) besidePlaces(ctx context.Context, news clusters.Changes) clusters.Changes {
+func besidePlaces(ctx context.Context, r *run, news clusters.Changes) clusters.Changes {
 	if r.last.Kind != Waiting || r.last.ID != reasons.PlaceNotReady {
 		return news
 	}
 	wave := r.preparation.lacking
 	for o := range wave.Ordinals.All() {
 		key := clusters.PodKey(r.plan, wave.To(), r.plan.Place(wave.To(), o))
-		news = news.Without(key, func() bool { return r.placeWaits(ctx, wave, o, key) })
+		news = news.Without(key, func() bool { return placeWaits(ctx, r, wave, o, key) })
 	}
 	return news
 }
 
 // placeWaits reports whether the place of an ordinal of a wave still waits, as far as its placeholder alone shows that. It
 // reports what it waits for now.
-func (r *run) placeWaits(ctx context.Context, wave plans.Step, ordinal int32, key clusters.ObjectKey) bool {
+func placeWaits(ctx context.Context, r *run, wave plans.Step, ordinal int32, key clusters.ObjectKey) bool {
 	was, looked := r.observer.reads.Objects[key].(*corev1.Pod)
 	if !looked {
 		return false

@@ -182,8 +182,8 @@ func (e *Engine) leaves(step plans.Step, observed plans.Observation) bool {
 }
 
 // placesFirst reports whether the places of a wave are taken before anything else is done or asked for it: a place may take
-// minutes. Budgets that are tightened before would be opened and tightened again, and checks that are made before would be
-// made again (S19).
+// minutes. Budgets that are tightened before would be opened and tightened again, and what the checks have answered before
+// would be too old (S19).
 func placesFirst(p *plans.Plan, j *journal.Journal, step plans.Step) bool {
 	return p.Placeholder.Used() && begins(j, step)
 }

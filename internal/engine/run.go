@@ -262,7 +262,7 @@ func (r *run) hears(ctx context.Context) clusters.Urgency {
 	if r.turnover(news) {
 		r.restart()
 	}
-	news = r.besidePlaces(ctx, news)
+	news = besidePlaces(ctx, r, news)
 	return r.observer.reads.News(news, r.ofSet)
 }
 
