@@ -215,18 +215,18 @@ func TestRequestsDoNotGrowWithTheChangesOfAPlace(t *testing.T) {
 	}
 }
 
-// A place that is there when its ordinal may leave costs little: the placeholder itself, and no budget is opened for it.
+// A place that is there when its ordinal may leave costs little: the placeholder and its anchor, and no budget is opened for them.
 func TestAPlaceThatIsThereCostsFewRequests(t *testing.T) {
 	without, with := movedWithPlaces(t, placed(threeOrdinals(plans.Reimport), ""), 0, 0), movedWithPlaces(t, placed(threeOrdinals(plans.Reimport), plans.Warm), 2, 500*time.Millisecond)
 	stored := func(a sortOf) bool { return a.kind == "write" }
 	t.Logf("for three ordinals, with and without places: %d and %d reads, %d and %d writes, %d and %d with dry runs", with.reads(), without.reads(),
 		with.sum(stored), without.sum(stored), with.writes(), without.writes())
-	if more := with.sum(stored) - without.sum(stored); more > 3*4 {
+	if more := with.sum(stored) - without.sum(stored); more > 3*5 {
 		t.Errorf("%d more writes for three ordinals:\n%s", more, with.more(without))
 	}
 	down := func(a sortOf) bool { return a.away }
 	t.Logf("while an ordinal is down: %d and %d", with.sum(down), without.sum(down))
-	if more := with.sum(down) - without.sum(down); more > 3*4 {
+	if more := with.sum(down) - without.sum(down); more > 3*6 {
 		t.Errorf("%d more requests for three ordinals while they are down:\n%s", more, with.more(without))
 	}
 }
