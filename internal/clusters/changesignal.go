@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -31,6 +32,16 @@ type Changes struct {
 	Of map[ObjectKey]Change
 	// much reports that there were too many changes to track one by one: anything may have changed.
 	much bool
+}
+
+// Without returns the changes without that of an object, if there is one that does not matter.
+func (c Changes) Without(t ObjectKey, idle func() bool) Changes {
+	if _, is := c.Of[t]; !is || !idle() {
+		return c
+	}
+	c.Of = maps.Clone(c.Of)
+	delete(c.Of, t)
+	return c
 }
 
 // maxTrackedChanges is how many changes are tracked one by one. Clusters have thousands of volumes, and

@@ -25,6 +25,11 @@ type ObjectKey struct {
 	Kind, Namespace, Name string
 }
 
+// PodKey names a pod on a side of a plan.
+func PodKey(p *plans.Plan, side plans.Side, name string) ObjectKey {
+	return ObjectKey{Cluster: clusterOf(p, side), Kind: "Pod", Namespace: p.On(side).Namespace, Name: name}
+}
+
 // clusterOf returns the side that names the cluster of a side.
 func clusterOf(p *plans.Plan, side plans.Side) plans.Side {
 	if p.OneCluster() {

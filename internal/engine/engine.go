@@ -175,7 +175,7 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	looks[plans.Relax] = sets.InTurn(sets.Unpin(p, through), looks[plans.Relax])
 	looks[plans.Tighten], looks[plans.Vacate] = w.Tended(clock, w.Steadily, looks[plans.Vacate])
 	places := placeholder.Steps{Pair: w.Pair}
-	looks[plans.Vacate], looks[plans.Grow] = places.First(looks[plans.Vacate]), places.First(looks[plans.Grow])
+	looks[plans.Grow] = places.First(looks[plans.Grow])
 	for op := range looks {
 		if op.Guarded() {
 			looks[op] = w.Outside(looks[op])
@@ -188,11 +188,11 @@ func New(p *plans.Plan, store *records.Store, on clusters.Clusters) *Engine {
 	e.stopping = &stopping{memory: &e.memory, easing: e.easing}
 	mine := placing(&e.memory, on, clock)
 	e.preparation = &preparation{memory: &e.memory, look: preparing(mine.Through(through)), places: mine, at: e.observer.moment}
-	e.yielding = &yielding{memory: &e.memory, look: mine.Tidy, at: e.observer.moment, refused: placeholder.Refusals{}, clear: e.easing.unplace}
+	e.yielding = &yielding{memory: &e.memory, look: mine.Tidy, yield: mine.Yield, at: e.observer.moment, refused: placeholder.Refusals{}, clear: e.easing.unplace}
 	e.ahead = newReadAhead(e.preparation, on)
 	e.openBudgets = &openBudgets{memory: &e.memory, easing: e.easing}
 	e.batch = &batch{memory: &e.memory, on: on, look: e.observer.lookAt}
-	e.skipRelax = &skipRelax{memory: &e.memory, see: e.observer.see, act: e.act, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
+	e.skipRelax = &skipRelax{memory: &e.memory, see: e.observer.see, act: e.act, place: e.place, drained: func(ctx context.Context) bool { return drained(ctx, clusters.Pair{Plan: p, On: on}) }}
 	e.Drains = &Drains{memory: &e.memory, on: on, way: way, moment: e.observer.moment, takeOver: e.takeOver}
 	// Thaw removes, in this order: the names, the placeholders, the Jobs of gates, the budgets, the copies or their stamps, the
 	// retention policy and mark of the sets, and what the controllers copied of that mark.
@@ -348,6 +348,9 @@ func (e *Engine) act(ctx context.Context, step plans.Step, began bool, observed 
 
 // await returns the wait of a step. Meanwhile it may prepare a wave.
 func (e *Engine) await(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error) {
+	if p, sent, err := e.yielding.meanwhile(ctx, step, began); sent || err != nil {
+		return p, err
+	}
 	if p, eased, err := e.openBudgets.turn(ctx, step, observed); eased || err != nil {
 		return p, err
 	}

@@ -17,12 +17,18 @@ import (
 // moment to count a pod that has become ready.
 const followGrace = 300 * time.Millisecond
 
+// placeGrace is the same where it is the place of the next wave that is not there yet. To open the budgets and to tighten them
+// again would take as long.
+const placeGrace = maxTightWait
+
 // skipRelax leaves Relax out. Without one, the budgets are opened after every wave. None of its fields matters after a crash.
 type skipRelax struct {
 	*memory
 
-	see     func(ctx context.Context, step plans.Step, began bool) (plans.Observation, error)
-	act     func(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error)
+	see func(ctx context.Context, step plans.Step, began bool) (plans.Observation, error)
+	act func(ctx context.Context, step plans.Step, began bool, observed plans.Observation) (Progress, error)
+	// place makes the places of a wave. It returns the progress of that, and how they stand.
+	place   func(ctx context.Context, step plans.Step) (Progress, plans.Observation, error)
 	drained func(context.Context) bool
 
 	relax int       // the Seq of the Relax that may be left out
@@ -64,21 +70,36 @@ func (e *skipRelax) begin(ctx context.Context, relax, next plans.Step) (Progress
 	done := j.Done
 	e.next, j.Done = next.Seq, relax.Seq
 	observed, err := e.see(ctx, next, false)
-	if err == nil && (observed.Standing == plans.Before || observed.Standing == plans.After) {
-		e.passed = relax.Seq
-		if e.Now != nil {
-			now := e.Now()
-			e.note(relax, func(j *journal.Journal) { j.Loosened(now) })
-		}
-		p, err := e.act(ctx, next, false, observed)
-		return p, true, err
-	}
 	e.next, j.Done = 0, done
+	grace := followGrace
+	if err == nil && (observed.Standing == plans.Before || observed.Standing == plans.After) {
+		p, places, failed := e.place(ctx, next)
+		if e.journal == nil || failed == nil && p.Kind != "" {
+			return p, true, failed
+		}
+		if err = failed; places.Standing == plans.During {
+			observed, grace = places, placeGrace
+		}
+	}
+	if err == nil && (observed.Standing == plans.Before || observed.Standing == plans.After) {
+		return e.follow(ctx, relax, next, observed)
+	}
 	if err == nil && observed.Standing == plans.During && e.Now != nil {
-		if left := followGrace - clusters.Elapsed(e.since, e.Now()); left > 0 {
+		if left := grace - clusters.Elapsed(e.since, e.Now()); left > 0 {
 			return Progress{Kind: Waiting, Step: relax, ID: observed.ID, Reason: observed.Reason, Again: left}, true, nil
 		}
 	}
 	e.over = true
 	return Progress{}, false, nil
+}
+
+// follow takes the first step of the next wave, without the Relax before it.
+func (e *skipRelax) follow(ctx context.Context, relax, next plans.Step, observed plans.Observation) (Progress, bool, error) {
+	e.next, e.journal.Done, e.passed = next.Seq, relax.Seq, relax.Seq
+	if e.Now != nil {
+		now := e.Now()
+		e.note(relax, func(j *journal.Journal) { j.Loosened(now) })
+	}
+	p, err := e.act(ctx, next, false, observed)
+	return p, true, err
 }

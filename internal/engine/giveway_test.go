@@ -69,7 +69,7 @@ func TestAPlaceholderThatCannotBeDeletedHoldsNothingUp(t *testing.T) {
 
 // What takes placeholders away is not sent once another process has the plan.
 func TestAProcessThatIsOvertakenTakesNoPlaceholderAway(t *testing.T) {
-	e, _ := scripted(t, plans.Grow, see(plans.Done()))
+	e, _ := scripted(t, plans.Grow, see(plans.Wait(reasons.PodNotReady, "it comes up")))
 	e.plan.Placeholder.Proof = plans.Warm
 	e.yielding.look = func(context.Context, plans.StepContext) (plans.Observation, error) {
 		changed(t, e, func(j *journal.Journal) { j.Epoch++ })

@@ -69,6 +69,9 @@ func (ob *observer) barred(ctx context.Context, step plans.Step, began bool) (pl
 			return plans.Done(), err
 		}
 	}
+	if placesFirst(ob.plan, ob.journal, step) {
+		return plans.Done(), nil // Shrink asks, when the places are there
+	}
 	if ob.Checks != nil && !ob.checked && ob.journal.Leg.Direction == plans.Move {
 		ob.checked = true
 		ob.checks.Passed(ob.plan.Ordinals(), ob.journal.Leg, ob.Checks.At.Time)

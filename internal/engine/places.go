@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,9 +122,8 @@ func (v *View) unproven(ctx context.Context, w clusters.Pair, lost map[plans.Sid
 	if err != nil || set == nil {
 		return
 	}
-	var policies networkingv1.NetworkPolicyList
-	_ = w.On[to].List(ctx, &policies, client.InNamespace(w.Plan.On(to).Namespace)) // the others are still shown
-	for _, g := range placeholder.Unproven(set, policies.Items) {
+	gaps, _ := placeholder.Unproven(ctx, w.On[to], set) // what cannot be read is left out, and the others are still shown
+	for _, g := range gaps {
 		v.Places.Unproven = append(v.Places.Unproven, g.String())
 	}
 }

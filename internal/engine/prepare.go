@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -25,7 +26,8 @@ type preparation struct {
 	look    plans.Look
 	places  placeholder.Steps
 	at      func(j *journal.Journal, step plans.Step, began bool) plans.StepContext
-	awaited int // the Seq of the Reserve for which a wave that could leave has waited
+	awaited int        // the Seq of the Reserve for which a wave that could leave has waited
+	lacking plans.Step // the Reserve of the wave whose places were last found not to be there
 }
 
 // preparing returns the look that prepares a wave: its volumes first, since where they can be reached decides where its
@@ -92,6 +94,9 @@ func (e *Engine) prepared(ctx context.Context, step plans.Step, began bool) (pla
 		}
 		observed, err = look(ctx, e.preparation.of(next))
 	}
+	if observed.ID == reasons.PlaceNotReady {
+		e.preparation.lacking = next
+	}
 	return observed, next, err
 }
 
@@ -128,6 +133,25 @@ func (e *Engine) admits(ctx context.Context, step plans.Step) error {
 	return storage.Admitted(ctx, e.plan, e.observer.world.On, e.preparation.of(next))
 }
 
+// place makes the places of a wave that may follow the one before it at once, and returns the progress of that. Without one,
+// it returns how they stand; After also where it is the step of the wave that has to say what is wrong.
+func (e *Engine) place(ctx context.Context, step plans.Step) (Progress, plans.Observation, error) {
+	if !e.plan.Placeholder.Used() {
+		return Progress{}, plans.Done(), nil
+	}
+	observed, next, err := e.prepared(ctx, step, false)
+	switch {
+	case err != nil:
+		return Progress{Step: step}, observed, err
+	case observed.Standing == plans.Before:
+		p, err := e.prepare(ctx, next, observed)
+		return p, observed, err
+	case observed.Standing == plans.During:
+		return Progress{}, observed, nil
+	}
+	return Progress{}, plans.Done(), nil
+}
+
 // unprepared returns the result of a pass at a wave that could leave, and is not prepared.
 func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed plans.Observation, err error) (Progress, error) {
 	switch {
@@ -142,14 +166,26 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 	return e.rest(ctx, Progress{Kind: Waiting, Step: step, ID: observed.ID, Reason: observed.Reason, Again: observed.Again, Unreached: observed.Unreached})
 }
 
-// leaves reports whether a step that is due must find its wave prepared: a wave that would leave now, and one whose
-// budgets were opened again because it was not prepared. To tighten them for another few seconds would bring nothing.
+// leaves reports whether a step that is due must find its wave prepared: a wave that would leave now, one whose budgets
+// were opened again because it was not prepared, and one whose places are taken first. To tighten them for another few
+// seconds would bring nothing.
 func (e *Engine) leaves(step plans.Step, observed plans.Observation) bool {
-	if observed.Standing != plans.Before {
-		return false
-	}
 	next, may := e.preparation.following(step)
-	return step.Op.Leaves() && observed.Undo.Flight != nil || step.Op.Tightens() && may && e.preparation.awaited == next.Seq
+	first := step.Op.Tightens() && may && placesFirst(e.plan, e.journal, step)
+	switch observed.Standing {
+	case plans.Before:
+		return step.Op.Leaves() && observed.Undo.Flight != nil || first || step.Op.Tightens() && may && e.preparation.awaited == next.Seq
+	case plans.After: // the budgets are still those of the wave before
+		return first
+	}
+	return false
+}
+
+// placesFirst reports whether the places of a wave are taken before anything else is done or asked for it: a place may take
+// minutes. Budgets that are tightened before would be opened and tightened again, and what the checks have answered before
+// would be too old (S19).
+func placesFirst(p *plans.Plan, j *journal.Journal, step plans.Step) bool {
+	return p.Placeholder.Used() && begins(j, step)
 }
 
 // prepare sends the write that a wave needs before it leaves. The wave is in the journal before that.

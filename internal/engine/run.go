@@ -197,7 +197,7 @@ func (r *run) wait(ctx context.Context, at time.Duration) error {
 			}
 			r.eases(ctx) // does nothing if the wave has left
 		case <-r.Wake.C():
-			urgency := r.hears()
+			urgency := r.hears(ctx)
 			lull = lullAfter(urgency, lull)
 			if urgency != clusters.Now {
 				continue
@@ -257,11 +257,12 @@ func (r *run) loosens() bool {
 }
 
 // hears takes the pending changes and returns their urgency.
-func (r *run) hears() clusters.Urgency {
+func (r *run) hears(ctx context.Context) clusters.Urgency {
 	news := r.Wake.Take()
 	if r.turnover(news) {
 		r.restart()
 	}
+	news = besidePlaces(ctx, r, news)
 	return r.observer.reads.News(news, r.ofSet)
 }
 

@@ -292,6 +292,14 @@ func (s Steps) First(look plans.Look) plans.Look {
 func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observation, error) {
 	var all []plans.Observation
 	for o := range m.Ordinals.All() {
+		ref := s.Plan.On(m.From)
+		old, err := clusters.Get[corev1.Pod](ctx, s.On[m.From], ref.Namespace, s.Plan.Pod(m.From, o), ref.String())
+		if err != nil {
+			return plans.Observation{}, err
+		}
+		if old != nil {
+			continue
+		}
 		pod, err := s.placeholder(ctx, m.To(), o)
 		if err != nil {
 			return plans.Observation{}, err
@@ -299,14 +307,7 @@ func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observatio
 		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) || estranged(pod) != "" {
 			continue
 		}
-		ref := s.Plan.On(m.From)
-		old, err := clusters.Get[corev1.Pod](ctx, s.On[m.From], ref.Namespace, s.Plan.Pod(m.From, o), ref.String())
-		if err != nil {
-			return plans.Observation{}, err
-		}
-		if old == nil {
-			all = append(all, s.remove(m.To(), pod, "since "+s.Plan.Pod(m.To(), o)+" takes its place"))
-		}
+		all = append(all, s.remove(m.To(), pod, "since "+s.Plan.Pod(m.To(), o)+" takes its place"))
 	}
 	return plans.Together(all), nil
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Proof says how far a placeholder has come.
@@ -67,6 +70,22 @@ func Read(pod *corev1.Pod) Proof {
 	}
 	p.Warm = true
 	return p
+}
+
+// StillWaits reports whether a placeholder differs in its status alone from how it was looked at, and nothing follows from that
+// but that it waits on.
+func StillWaits(p *plans.Plan, was, now *corev1.Pod) bool {
+	proof := Read(now)
+	if proof.Ended || proof.Unbrought || proof.Why == notReached || proof.Has(p.Placeholder.Proof) {
+		return false
+	}
+	return equality.Semantic.DeepEqual(apartFromStatus(was), apartFromStatus(now))
+}
+
+func apartFromStatus(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: *pod.ObjectMeta.DeepCopy(), Spec: pod.Spec}
+	out.ResourceVersion, out.ManagedFields = "", nil
+	return out
 }
 
 // container fills in what the first container lacks that lacks something, and reports whether there is one.

@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -26,10 +28,16 @@ type Gap struct {
 func (g Gap) String() string { return g.What + ": " + g.Why }
 
 // Unproven returns what the placeholders of the pods of a set do not prove, because a placeholder is another pod: what is left out of
-// it, and what the labels do that it does not have. policies are the NetworkPolicies of its namespace. That its own volumes
-// come only with the ordinal is true of every placeholder, and not in the list.
-func Unproven(set *appsv1.StatefulSet, policies []networkingv1.NetworkPolicy) []Gap {
-	return unproven(build.Pod(set, plans.SliceOf(set).Start), policies)
+// it, and what the labels do that it does not have. That its own volumes come only with the ordinal is true of every
+// placeholder, and not in the list. Where the NetworkPolicies of the namespace cannot be read, it returns the rest with the
+// error.
+func Unproven(ctx context.Context, on client.Reader, set *appsv1.StatefulSet) ([]Gap, error) {
+	var policies networkingv1.NetworkPolicyList
+	err := on.List(ctx, &policies, client.InNamespace(set.Namespace))
+	if err != nil {
+		err = fmt.Errorf("listing the NetworkPolicies of namespace %s: %w", set.Namespace, err)
+	}
+	return unproven(build.Pod(set, plans.SliceOf(set).Start), policies.Items), err
 }
 
 func unproven(of *corev1.Pod, policies []networkingv1.NetworkPolicy) (out []Gap) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -43,7 +44,7 @@ func lonely(t *testing.T, refused string, objects ...client.Object) client.Clien
 		t.Errorf("%T is written", o)
 		return errors.New("no")
 	}
-	return clusters.NewMany(fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return clusters.NewMany(checktest.Concurrent(fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			return no(o)
 		},
@@ -59,7 +60,7 @@ func lonely(t *testing.T, refused string, objects ...client.Object) client.Clien
 			}
 			return c.List(ctx, list, opts...)
 		},
-	}).Build()).Namespace("shop")
+	}).Build())).Namespace("shop")
 }
 
 func alone(t *testing.T, on client.Client) (*Alone, error) {

@@ -105,7 +105,8 @@ func TestNoOrdinalLeavesForAPlaceThatIsLost(t *testing.T) {
 					to, times := w.origin(direction).Other(), 0
 					_, err := w.process().run(t.Context(), direction, func(engine.Progress) bool {
 						for _, place := range w.placeholders(to) {
-							if times < 2 && place.Status.Phase == corev1.PodRunning && place.DeletionTimestamp == nil && w.available(to.Other(), ordinalOf(strings.TrimSuffix(place.Name, "-place"))) {
+							node, there := get[*corev1.Node](w.on[to], "", place.Spec.NodeName) // else it is lost already
+							if there && up(node) && !drained(node) && times < 2 && place.Status.Phase == corev1.PodRunning && place.DeletionTimestamp == nil && w.available(to.Other(), ordinalOf(strings.TrimSuffix(place.Name, "-place"))) {
 								times++
 								loses(w, to, place)
 							}

@@ -42,20 +42,25 @@ func carried(t *testing.T, w *world, r *process, e *engine.Engine) *running {
 // carriedAs runs a process by the clock of the test. One that looks on does so for others, as an orchestrator.
 func carriedAs(t *testing.T, w *world, r *process, e *engine.Engine, looksOn bool) *running {
 	t.Helper()
-	p := &running{w: w, e: e, wake: clusters.NewChangeSignal(), stop: make(chan struct{}), over: make(chan ended, 1)}
+	return carriedBy(t, w, r, e, engine.Options{Wake: clusters.NewChangeSignal(), StepTimeout: stepTimeout, LookOn: looksOn})
+}
+
+// carriedBy runs a process with these options.
+func carriedBy(t *testing.T, w *world, r *process, e *engine.Engine, o engine.Options) *running {
+	t.Helper()
+	p := &running{w: w, e: e, wake: o.Wake, stop: make(chan struct{}), over: make(chan ended, 1)}
 	r.away = func(*store) bool { return p.down.Load() }
 	e.Now = time.Now
+	o.Stop = p.stop
+	o.Report = func(now engine.Progress, err error) {
+		if err != nil {
+			p.errs++
+		} else {
+			p.last = now
+		}
+	}
 	go func() {
-		last, err := e.Run(t.Context(), engine.Options{
-			Wake: p.wake, Stop: p.stop, StepTimeout: stepTimeout, LookOn: looksOn,
-			Report: func(now engine.Progress, err error) {
-				if err != nil {
-					p.errs++
-				} else {
-					p.last = now
-				}
-			},
-		})
+		last, err := e.Run(t.Context(), o)
 		p.over <- ended{last, err}
 	}()
 	synctest.Wait() // the world and the process act in turn

@@ -128,7 +128,7 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 		p, _ := o.(*corev1.Pod)
 		return []string{p.Spec.NodeName}
 	}
-	return concurrent{fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return Concurrent(fake.NewClientBuilder().WithScheme(clusters.Scheme()).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: Powerless,
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			where := (&client.ListOptions{}).ApplyOptions(opts)
@@ -143,7 +143,7 @@ func (e Estate) cluster(objects []client.Object) client.Client {
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
-	}).Build(), clusters.Scheme()}
+	}).Build())
 }
 
 // Powerless is how a fake API server answers who asks for his rights: he has none that could be asked for.
@@ -155,8 +155,10 @@ func Powerless(ctx context.Context, c client.WithWatch, o client.Object, opts ..
 	return c.Create(ctx, o, opts...)
 }
 
-// concurrent is a fake client that many checks use at once. The fake client adds kinds that it does not know to
+// Concurrent returns a fake client that many checks may use at once. The fake client adds kinds that it does not know to
 // its scheme, and only its own requests wait for that.
+func Concurrent(on client.WithWatch) client.Client { return concurrent{on, clusters.Scheme()} }
+
 type concurrent struct {
 	client.WithWatch
 

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	networkingv1 "k8s.io/api/networking/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stsmigrate/stsmigrate/internal/placeholder"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 )
@@ -21,9 +18,9 @@ func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if err != nil || set == nil {
 		return nil, err
 	}
-	var policies networkingv1.NetworkPolicyList // the check policies-of-namespace says it where they may not be read
-	if err := i.On[i.To()].List(ctx, &policies, client.InNamespace(i.Plan.On(i.To()).Namespace)); check.IgnoreForbidden(err) != nil {
-		return nil, fmt.Errorf("listing the NetworkPolicies of the %s: %w", i.To(), err)
+	gaps, err := placeholder.Unproven(ctx, i.On[i.To()], set)
+	if check.IgnoreForbidden(err) != nil { // the check policies-of-namespace says it where they may not be read
+		return nil, err
 	}
 	var out []check.Finding
 	if why := placeholder.Unaskable(i.Plan, i.To(), set); why != "" {
@@ -32,7 +29,7 @@ func PlaceProven(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 			Remedy: "do so: this plan would wait with every ordinal up",
 		})
 	}
-	for _, g := range placeholder.Unproven(set, policies.Items) {
+	for _, g := range gaps {
 		f := check.Finding{
 			Level: check.Warn, Object: i.Name(i.To()), Saw: fmt.Sprintf("no placeholder proves %s", g), Want: "to be proven before an ordinal leaves",
 			Remedy: "see to it yourself that they work there, for example with a pod like these; the move goes on",
