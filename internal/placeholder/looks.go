@@ -304,7 +304,7 @@ func (s Steps) Yield(ctx context.Context, m plans.StepContext) (plans.Observatio
 		if err != nil {
 			return plans.Observation{}, err
 		}
-		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) || pod.Labels[Label] == "" || estranged(pod) != "" {
+		if pod == nil || pod.DeletionTimestamp != nil || !m.Stamp.Mine(pod) || estranged(pod) != "" {
 			continue
 		}
 		all = append(all, s.remove(m.To(), pod, "since "+s.Plan.Pod(m.To(), o)+" takes its place"))

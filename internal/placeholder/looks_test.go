@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
@@ -39,5 +40,20 @@ func TestAPlaceholderWithTheLabelsOfTheSetIsSaid(t *testing.T) {
 	pod.Labels["app"] = "web"
 	if why := member(pod, set); why != "was given labels by which the pods of the set are selected (app=web)" {
 		t.Error(why)
+	}
+}
+
+// A placeholder goes with the set of its side, of whichever kind that is, on both ways.
+func TestAPlaceholderGoesWithTheSetOfItsSide(t *testing.T) {
+	for _, from := range plans.Sides() {
+		for kind, version := range map[string]string{"": "apps/v1", plans.SliceKind: "apps.stsmigrate.dev/v1alpha1"} {
+			s := staged(t, from, agrees)
+			s.plan.Source.Kind, s.plan.Destination.Kind = kind, kind
+			s.pass(t, s.process())
+			owner := s.pod(t).OwnerReferences
+			if len(owner) != 1 || owner[0].Kind != cmp.Or(kind, "StatefulSet") || owner[0].APIVersion != version || owner[0].UID != "u" || owner[0].Controller != nil {
+				t.Errorf("from the %s, %q: %+v", from, kind, owner)
+			}
+		}
 	}
 }

@@ -176,7 +176,7 @@ func (p Place) program(spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tools, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	spec.InitContainers = []corev1.Container{{
 		Name: tools, Image: p.Program.Image, Command: []string{"/placeholder", "install", toolsDir},
-		Resources:       corev1.ResourceRequirements{Requests: little(), Limits: little()},
+		Resources:       corev1.ResourceRequirements{Requests: within(spec.Containers[0].Resources.Requests), Limits: within(spec.Containers[0].Resources.Limits)},
 		VolumeMounts:    []corev1.VolumeMount{{Name: tools, MountPath: toolsDir}},
 		SecurityContext: restricted(),
 	}}
@@ -190,6 +190,21 @@ func (p Place) program(spec *corev1.PodSpec) {
 // little is what the program needs.
 func little() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+}
+
+// within is what the program asks for: what it needs, of what the first container asks for, and no more than that. So a
+// placeholder asks for no more than its pod, and for nothing else.
+func within(first corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, needs := range little() {
+		if has, asked := first[name]; asked {
+			if has.Cmp(needs) < 0 {
+				needs = has
+			}
+			out[name] = needs
+		}
+	}
+	return out
 }
 
 // restricted is what the strictest Pod Security Standard demands.

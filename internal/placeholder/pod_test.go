@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresource "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/yaml"
@@ -141,14 +142,13 @@ func TestAPlaceholderTakesTheRoomOfItsOrdinal(t *testing.T) {
 		"a sidecar and steps": "initContainers: [{name: i, resources: {requests: {cpu: 3}}}, {name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}}, {name: j, resources: {requests: {cpu: 5}}}]\ncontainers: [{name: a, resources: {requests: {cpu: 1}}}]",
 		"of the pod":          "resources: {requests: {cpu: 4}}\ncontainers: [{name: a, resources: {requests: {cpu: 1}}}]",
 		"an overhead":         "overhead: {cpu: 250m}\ncontainers: [{name: a, resources: {requests: {cpu: 1}}}]",
+		"next to nothing":     "containers: [{name: a, resources: {requests: {cpu: 5m, memory: 1Mi}}}]",
 	} {
 		p := web3(t, spec)
+		p.Program.Image = "p:1"
 		want := podresource.PodRequests(p.Pod, podresource.PodResourcesOptions{})
-		got := podresource.PodRequests(made(t, p), podresource.PodResourcesOptions{})
-		for r, q := range want {
-			if has := got[r]; has.Cmp(q) != 0 {
-				t.Errorf("%s: %s is %s, expected %s", name, r, has.String(), q.String())
-			}
+		if got := podresource.PodRequests(made(t, p), podresource.PodResourcesOptions{}); !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("%s: it asks for %v, expected %v", name, got, want)
 		}
 		for _, c := range made(t, p).Spec.Containers {
 			for r, limit := range c.Resources.Limits {

@@ -36,7 +36,7 @@ func (s Steps) Tidy(ctx context.Context, m plans.StepContext) (plans.Observation
 		}
 		in := seen{side: side, pods: pods, due: due}
 		for k := range pods {
-			if pods[k].Labels[Label] == "" || pods[k].DeletionTimestamp != nil || estranged(&pods[k]) != "" {
+			if pods[k].DeletionTimestamp != nil || estranged(&pods[k]) != "" {
 				continue
 			}
 			if in.set == nil {
@@ -266,6 +266,9 @@ func awaited(m plans.StepContext, side plans.Side, ordinal int32) bool {
 func estranged(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return fmt.Sprintf("is controlled by %s %s, whose selector matches it", owner.Kind, owner.Name)
+	}
+	if pod.Labels[Label] == "" {
+		return fmt.Sprintf("has lost its label %s, without which it is not deleted", Label)
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {

@@ -32,7 +32,7 @@ func anchor(p *corev1.Pod) bool { return p.Labels["stsmigrate.dev/anchor-for"] !
 // removable reports whether this program may delete a placeholder: nobody else has taken it for theirs.
 func removable(pod *corev1.Pod) bool {
 	claims := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
-	return pod.DeletionTimestamp == nil && !claims && metav1.GetControllerOfNoCopy(pod) == nil
+	return pod.DeletionTimestamp == nil && pod.Labels[plans.PlaceholderLabel] != "" && !claims && metav1.GetControllerOfNoCopy(pod) == nil
 }
 
 // leavesForItsPlace is S17 and S18 where places are taken: an ordinal that serves leaves only for a place that is proven, and

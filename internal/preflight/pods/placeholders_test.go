@@ -1,11 +1,17 @@
 package pods
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -39,6 +45,19 @@ func TestThePlaceholdersOfThePlanAreInNobodysWay(t *testing.T) {
 		if err := i.On[plans.Destination].Update(t.Context(), there); err != nil {
 			t.Fatal(err)
 		}
+		i.On[plans.Destination] = interceptor.NewClient(i.On[plans.Destination].(client.WithWatch), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				switch o := o.(type) {
+				case *authorizationv1.SelfSubjectAccessReview:
+					o.Status.Allowed = true
+					return nil
+				case *authorizationv1.SelfSubjectRulesReview:
+					o.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("exceeded quota: few"))
+			},
+		})
 		room, err := NodesFit(t.Context(), i)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +66,12 @@ func TestThePlaceholdersOfThePlanAreInNobodysWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		tried, err := PodAccepted(t.Context(), i)
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Run(name, func(t *testing.T) {
+			checktest.ExpectFindings(t, tried, c.want...)
 			checktest.ExpectFindings(t, room, c.want...)
 			var want []string
 			for range 2 * len(c.want) {

@@ -136,7 +136,7 @@ func (t trier) creation(ctx context.Context, a ask, how kind) (*request, error) 
 	on := t.On[a.Side]
 	return &request{a, a.Name, t.alike(a, next), func(ctx context.Context) error {
 		if original == nil {
-			return on.Create(ctx, next, client.DryRunAll)
+			return t.holding(ctx, a, how, on.Create(ctx, next, client.DryRunAll))
 		}
 		return writes.Copy(ctx, t.On[plans.Source], original, on, next, client.DryRunAll)
 	}}, nil

@@ -45,20 +45,26 @@ const (
 	held    = 4
 )
 
-// With FIELD_SHARE=N one of N files is played, other ones every day; FIELD_DAY=DAY plays those of another day.
 func TestSetsAsPeopleHaveThem(t *testing.T) {
+	for n, s := range stories(t) {
+		t.Run(s.name, func(t *testing.T) {
+			isPlayed(t, n)
+			t.Parallel()
+			begin(t, s).play()
+		})
+	}
+}
+
+// isPlayed skips what is not played today. With FIELD_SHARE=N one of N scenes is played, other ones every day; FIELD_DAY=DAY plays
+// those of another day.
+func isPlayed(t *testing.T, n int) {
+	t.Helper()
 	share, err := strconv.Atoi(cmp.Or(os.Getenv("FIELD_SHARE"), "1"))
 	if err != nil || share < 1 {
 		t.Fatalf("FIELD_SHARE is %q: expected a number from 1", os.Getenv("FIELD_SHARE"))
 	}
-	for n, s := range stories(t) {
-		t.Run(s.name, func(t *testing.T) {
-			if n%share != today.Day("FIELD_DAY")%share {
-				t.Skipf("it is played on another day (FIELD_SHARE=%d); without FIELD_SHARE it is played every day", share)
-			}
-			t.Parallel()
-			begin(t, s).play()
-		})
+	if n%share != today.Day("FIELD_DAY")%share {
+		t.Skipf("it is played on another day (FIELD_SHARE=%d); without FIELD_SHARE it is played every day", share)
 	}
 }
 
@@ -213,7 +219,7 @@ func (c *scene) play() {
 		c.refused(out)
 		return
 	}
-	m := c.apply(plan)
+	m := c.carried(c.during, c.applyArgs(plan)...)
 	c.judge(m)
 	if c.aborts && m.code == done {
 		for _, command := range c.breaks {
@@ -408,16 +414,21 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// apply carries the plan out, and runs what the story does meanwhile.
-func (c *scene) apply(plan string) outcome {
-	c.t.Helper()
+// applyArgs returns the arguments of apply.
+func (c *scene) applyArgs(plan string) []string {
 	args := []string{"apply", plan, "--yes", "--context", "east", "--step-timeout", "20s"}
 	if c.where == "west" {
 		args = append(args, "--to-context", "west")
 	}
+	return args
+}
+
+// carried carries the plan out by a command, and runs what the story does meanwhile.
+func (c *scene) carried(during []interlude, args ...string) outcome {
+	c.t.Helper()
 	var none bytes.Buffer
-	cmd, told := c.command(&none, args...), make(chan string, len(c.during))
-	waiting := slices.Clone(c.during)
+	cmd, told := c.command(&none, args...), make(chan string, len(during))
+	waiting := slices.Clone(during)
 	out := &lines{watch: func(line string) {
 		waiting = slices.DeleteFunc(waiting, func(i interlude) bool {
 			found := i.at.MatchString(line)
@@ -446,7 +457,7 @@ func (c *scene) apply(plan string) outcome {
 		c.t.Errorf("only %d members were Ready in two samples that follow one another, expected %d", least, c.ready)
 	}
 	for _, i := range waiting {
-		c.t.Errorf("apply never printed %q:\n%s", i.at, out.text.String())
+		c.t.Errorf("%s never printed %q:\n%s", args[0], i.at, out.text.String())
 	}
 	return outcome{code: code, said: out.text.String()}
 }

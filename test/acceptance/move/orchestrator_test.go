@@ -30,6 +30,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/records"
+	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/test/browser"
 	"github.com/stsmigrate/stsmigrate/test/internal/fixture"
 )
@@ -47,40 +48,55 @@ var theOrchestrator = sync.OnceValues(func() (string, error) {
 // its log that has all of these words. The namespaces consent to everything.
 func (s *migration) orchestrated(words []string, args ...string) (line string) {
 	s.t.Helper()
-	program, err := theOrchestrator()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.consents()
+	return s.orchestrator(args...).until(words...)
+}
+
+// consents lets an orchestrator move anything between the namespaces.
+func (s *migration) consents() {
+	s.t.Helper()
 	s.learnsMigrations(s.destination)
 	for _, on := range []*end{s.source, s.destination} {
 		s.create(on, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: access.ConsentMap}, Data: map[string]string{"moves-to": "* */*/* plan=* hash=* until=*", "moves-from": "* */*/* plan=* hash=* until=*"}})
 	}
-	ctx, stop := context.WithCancel(s.t.Context())
-	cmd := exec.CommandContext(ctx, program, append([]string{
-		"--kubeconfig", s.destination.cluster.Kubeconfig, "--namespace", s.destination.namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--v=1",
-	}, args...)...)
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 20*time.Second
-	said, err := cmd.StderrPipe()
+}
+
+// orchestrator is a real one that runs.
+type orchestrator struct {
+	s     *migration
+	cmd   *exec.Cmd
+	lines chan string // of its log; closed when it has ended
+}
+
+// orchestrator runs one in the namespace of the destination until the test ends.
+func (s *migration) orchestrator(args ...string) *orchestrator {
+	s.t.Helper()
+	program, err := theOrchestrator()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	ctx, stop := context.WithCancel(s.t.Context())
+	o := &orchestrator{s: s, lines: make(chan string, 100_000), cmd: exec.CommandContext(ctx, program, append([]string{
+		"--kubeconfig", s.destination.cluster.Kubeconfig, "--namespace", s.destination.namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--v=1",
+	}, args...)...)}
+	o.cmd.Cancel, o.cmd.WaitDelay = func() error { return o.cmd.Process.Signal(os.Interrupt) }, 20*time.Second
+	said, err := o.cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := o.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	var all bytes.Buffer
-	found, ended := make(chan string, 1), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for text := bufio.NewScanner(said); text.Scan(); {
 			all.WriteString(text.Text() + "\n")
-			if hasAll(text.Text(), words) {
-				select {
-				case found <- text.Text():
-				default:
-				}
-			}
+			o.lines <- text.Text()
 		}
-		_ = cmd.Wait() // it ends by a signal
+		_ = o.cmd.Wait() // it ends by a signal
+		close(o.lines)
 	}()
 	s.t.Cleanup(func() {
 		stop()
@@ -89,15 +105,62 @@ func (s *migration) orchestrated(words []string, args ...string) (line string) {
 			s.t.Logf("the orchestrator said:\n%s", all.String())
 		}
 	})
-	select {
-	case line := <-found:
-		return line
-	case <-ended:
-		s.t.Fatal("the orchestrator has ended")
-	case <-time.After(tooLong):
-		s.t.Fatalf("the orchestrator does not say %q in time", words)
+	return o
+}
+
+// until waits for a line that has all of these words.
+func (o *orchestrator) until(words ...string) string {
+	o.s.t.Helper()
+	late := time.After(tooLong)
+	for {
+		select {
+		case line, more := <-o.lines:
+			if !more {
+				o.s.t.Fatalf("the orchestrator has ended, and did not say %q", words)
+			}
+			if hasAll(line, words) {
+				return line
+			}
+		case <-late:
+			o.s.t.Fatalf("the orchestrator does not say %q in time", words)
+		}
 	}
-	return ""
+}
+
+// dies kills the orchestrator. The Lease of its plan is as if it had been silent for long.
+func (o *orchestrator) dies() {
+	o.s.t.Helper()
+	_ = o.cmd.Process.Kill()
+	for range o.lines {
+		continue // until it has ended
+	}
+	o.s.expire()
+}
+
+// An orchestrator that is killed while it takes places and gives them free leaves a plan that the next one carries on. Nothing
+// of the places is left.
+func TestAnOrchestratorThatIsKilledLeavesNoPlaceholder(t *testing.T) {
+	t.Parallel()
+	s := newMigration(t, rebind, options{replicas: 3})
+	before := s.state(s.source)
+	s.consents()
+	o := s.orchestrator()
+	s.planned("--placeholder", "warm")
+	w := s.watched()
+	s.eventually("the orchestrator is there", func(context.Context) bool {
+		return run(t, s.applyArgs("--detach", "--home-namespace", s.destination.namespace)...).code == done
+	})
+	for _, at := range []string{"make placeholder web-2-place", "delete placeholder web-2-place", "make placeholder web-1-place", "web-1 Vacate", "make placeholder web-0-place"} {
+		o.until(at)
+		o.dies()
+		o = s.orchestrator()
+	}
+	o.until("ended", string(plans.Moved))
+	s.arrived(before)
+	if left := s.placeholders(); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+	proper(t, w, 1)
 }
 
 // The page of a real orchestrator shows the plans to whom the API server knows, and lets list them: real tokens of real
