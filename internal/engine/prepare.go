@@ -172,13 +172,13 @@ func (e *Engine) unprepared(ctx context.Context, step, next plans.Step, observed
 func (e *Engine) leaves(step plans.Step, observed plans.Observation) bool {
 	next, may := e.preparation.following(step)
 	first := step.Op.Tightens() && may && placesFirst(e.plan, e.journal, step)
-	switch observed.Standing {
-	case plans.Before:
-		return step.Op.Leaves() && observed.Undo.Flight != nil || first || step.Op.Tightens() && may && e.preparation.awaited == next.Seq
-	case plans.After: // the budgets are still those of the wave before
+	if observed.Standing == plans.After { // the budgets are still those of the wave before
 		return first
 	}
-	return false
+	if observed.Standing != plans.Before {
+		return false
+	}
+	return step.Op.Leaves() && observed.Undo.Flight != nil || first || step.Op.Tightens() && may && e.preparation.awaited == next.Seq
 }
 
 // placesFirst reports whether the places of a wave are taken before anything else is done or asked for it: a place may take

@@ -154,7 +154,7 @@ func anchored(anchor *corev1.Pod) string {
 
 // unscheduled returns the word of a scheduler that has looked at a pod and found no node, or "".
 func unscheduled(pod *corev1.Pod) string {
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+	if c := scheduled(pod); c != nil && c.Status == corev1.ConditionFalse {
 		return cmp.Or(c.Message, c.Reason, "no reason is given")
 	}
 	return ""

@@ -15,7 +15,7 @@ const beganWithin = 5 * time.Second
 // notes when a pod gets its node, and the kubelet when it begins with it, which is later. Both are in whole seconds, so a
 // difference of less than two is not seen.
 func clock(pod *corev1.Pod) string {
-	c := condition(pod, corev1.PodScheduled)
+	c := scheduled(pod)
 	if c == nil || c.Status != corev1.ConditionTrue || c.LastTransitionTime.IsZero() || pod.Status.StartTime == nil {
 		return ""
 	}

@@ -50,7 +50,7 @@ func Read(pod *corev1.Pod) Proof {
 	}
 	if p.Node == "" {
 		p.Lacks = fmt.Sprintf("scheduler %s has said nothing of it yet (no condition PodScheduled)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
-		if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		if c := scheduled(pod); c != nil && c.Status == corev1.ConditionFalse {
 			p.Lacks = fmt.Sprintf("no node takes it: %s", cmp.Or(c.Message, c.Reason))
 			p.Why = c.Reason
 			p.Stuck = c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated
@@ -137,9 +137,10 @@ func broken(w *corev1.ContainerStateWaiting) bool {
 	}, w.Reason)
 }
 
-func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+// scheduled returns what a scheduler has said of a pod; nil if none has said anything.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for k := range pod.Status.Conditions {
-		if pod.Status.Conditions[k].Type == t {
+		if pod.Status.Conditions[k].Type == corev1.PodScheduled {
 			return &pod.Status.Conditions[k]
 		}
 	}

@@ -57,7 +57,7 @@ func Took(pod *corev1.Pod, want plans.Proof) time.Duration {
 	var until time.Time
 	if want == plans.Warm {
 		until = began(pod)
-	} else if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+	} else if c := scheduled(pod); c != nil && c.Status == corev1.ConditionTrue {
 		until = c.LastTransitionTime.Time
 	}
 	if until.IsZero() {

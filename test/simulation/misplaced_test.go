@@ -88,6 +88,13 @@ func lost() map[string]func(*world, plans.Side, *corev1.Pod) {
 	}
 }
 
+// placeHeld reports whether a placeholder runs on a node that takes pods, and its ordinal is still up on the other side.
+func (w *world) placeHeld(to plans.Side, place *corev1.Pod) bool {
+	node, there := get[*corev1.Node](w.on[to], "", place.Spec.NodeName) // else it is lost already
+	return there && up(node) && !drained(node) && place.Status.Phase == corev1.PodRunning && place.DeletionTimestamp == nil &&
+		w.available(to.Other(), ordinalOf(strings.TrimSuffix(place.Name, "-place")))
+}
+
 // An ordinal does not leave for a place that was lost after it was proven. The place is taken again, on another node.
 func TestNoOrdinalLeavesForAPlaceThatIsLost(t *testing.T) {
 	t.Parallel()
@@ -105,8 +112,7 @@ func TestNoOrdinalLeavesForAPlaceThatIsLost(t *testing.T) {
 					to, times := w.origin(direction).Other(), 0
 					_, err := w.process().run(t.Context(), direction, func(engine.Progress) bool {
 						for _, place := range w.placeholders(to) {
-							node, there := get[*corev1.Node](w.on[to], "", place.Spec.NodeName) // else it is lost already
-							if there && up(node) && !drained(node) && times < 2 && place.Status.Phase == corev1.PodRunning && place.DeletionTimestamp == nil && w.available(to.Other(), ordinalOf(strings.TrimSuffix(place.Name, "-place"))) {
+							if times < 2 && w.placeHeld(to, place) {
 								times++
 								loses(w, to, place)
 							}
