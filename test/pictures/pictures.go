@@ -137,14 +137,14 @@ func drawWave() string {
 // drawPlace shows who has the place of an ordinal while it leaves, on both sides, and what each change of hands waits for.
 func drawPlace() string {
 	const asked, proven, ended, comes, end = 170, 330, 500, 610, 780
-	const above, source, neither, destination = 66, 84, 126, 168
-	p := svg.New(end+12, 270, "The place of an ordinal is taken before it leaves, and is free when it comes")
+	const above, source, neither, destination, anchor = 66, 84, 126, 168, 204
+	p := svg.New(end+12, 296, "The place of an ordinal is taken before it leaves, and is free when it comes")
 	p.Head(12, 26, "The exchange")
 	for _, m := range []struct {
 		x    int
 		when string
 	}{{asked, "before"}, {proven, "Shrink"}, {ended, "Vacate is done"}, {comes, "Grow"}} {
-		p.Line(m.x, above-8, m.x, destination+40)
+		p.Line(m.x, above-8, m.x, anchor+30)
 		p.Small(m.x+3, above, m.when)
 	}
 	p.Text(12, source+20, "source, node-1")
@@ -155,14 +155,15 @@ func drawPlace() string {
 	p.Box(ended, neither, comes-ended, 32, svg.Flight, "claim, volume")
 	p.Box(asked, destination, proven-asked, 32, svg.Plain, "placeholder, unproven")
 	p.Box(proven, destination, ended-proven, 32, svg.Kept, "placeholder, warm")
+	p.Box(proven, anchor, comes-proven+24, 22, svg.Kept, "anchor: draws web-3 to this node")
 	p.Box(comes, destination, end-comes, 32, svg.Destination, "web-3 starts, and serves")
-	p.Small(asked+3, destination+54, "made while the wave before")
-	p.Small(asked+3, destination+68, "comes up")
-	p.Small(proven+3, destination+54, "only when the scheduler and")
-	p.Small(proven+3, destination+68, "the kubelet have said yes")
-	p.Small(ended+3, destination+54, "the old pod is gone, and the")
-	p.Small(ended+3, destination+68, "placeholder is deleted")
-	p.Small(12, destination+94, "Until Shrink nothing is down, however long the place takes. An abort does the same with the sides swapped.")
+	p.Small(asked+3, anchor+44, "made while the wave before")
+	p.Small(asked+3, anchor+58, "comes up")
+	p.Small(proven+3, anchor+44, "only when the scheduler and")
+	p.Small(proven+3, anchor+58, "the kubelet have said yes")
+	p.Small(ended+3, anchor+44, "the old pod is gone, and the")
+	p.Small(ended+3, anchor+58, "placeholder is deleted")
+	p.Small(12, anchor+84, "Until Shrink nothing is down, however long the place takes. An abort does the same with the sides swapped.")
 	return p.String()
 }
 
