@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // ErrEdited reports that a plan was edited after it was made.
@@ -97,7 +98,7 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 			return nil, fmt.Errorf("not a %s: malformed YAML: %w", kind, err)
 		}
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
+	if err := weight.Unmarshal(raw, &head); err != nil {
 		return nil, fmt.Errorf("not a %s: %w", kind, err)
 	}
 	if head.Kind != kind {
@@ -110,7 +111,11 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 	if len(head.Requires) > 0 {
 		return nil, fmt.Errorf("this %s was written by a newer stsmigrate and requires support for %q, which this release does not have: use the newer release", kind, head.Requires)
 	}
-	strict, err := kjson.UnmarshalStrict(raw, into)
+	var strict []error
+	err = weight.Guard(raw, func() error {
+		strict, err = kjson.UnmarshalStrict(raw, into)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("malformed %s: %w", kind, err)
 	}
@@ -125,7 +130,11 @@ func DecodeKind(raw []byte, kind string, into any) (unknown json.RawMessage, err
 
 // DecodeStrictly decodes JSON and refuses unknown and duplicate fields, by their full path.
 func DecodeStrictly(raw []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(raw, into)
+	var strict []error
+	err := weight.Guard(raw, func() (err error) {
+		strict, err = kjson.UnmarshalStrict(raw, into)
+		return err
+	})
 	if err != nil {
 		return err
 	}

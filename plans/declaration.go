@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
@@ -244,10 +243,7 @@ func (p *Plan) Differs(d *Declaration) string {
 // the known ones.
 func DecodeDeclaration(raw []byte) (*Declaration, error) {
 	var d Declaration
-	strict, err := kjson.UnmarshalStrict(raw, &d)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
+	err := DecodeStrictly(raw, &d)
 	if err == nil {
 		err = d.Validate()
 	}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Original holds the old values of the fields of a set or a budget that the migration changes once
@@ -48,7 +50,7 @@ func OriginalOf(o metav1.Object) (*Original, error) {
 		return nil, nil
 	}
 	var b Original
-	if err := json.Unmarshal([]byte(raw), &b); err != nil {
+	if err := weight.Unmarshal([]byte(raw), &b); err != nil {
 		return nil, fmt.Errorf("annotation %s of %s/%s was not written by this program: %w", BeforeAnnotation, o.GetNamespace(), o.GetName(), err)
 	}
 	return &b, nil

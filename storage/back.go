@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Changed returns the saved manifest of a claim, updated with the later changes to the claim that was created
@@ -16,10 +17,10 @@ import (
 // the manifest was saved, and stay.
 func Changed(saved, now string) (string, error) {
 	var was, is map[string]any
-	if err := json.Unmarshal([]byte(saved), &was); err != nil {
+	if err := weight.Unmarshal([]byte(saved), &was); err != nil {
 		return "", fmt.Errorf("a saved claim: %w", err)
 	}
-	if err := json.Unmarshal([]byte(now), &is); err != nil {
+	if err := weight.Unmarshal([]byte(now), &is); err != nil {
 		return "", fmt.Errorf("a claim: %w", err)
 	}
 	next := unstructured.Unstructured{Object: was}
@@ -45,13 +46,13 @@ func Changed(saved, now string) (string, error) {
 // isClaim reports whether a saved manifest is one of a claim.
 func isClaim(saved string) bool {
 	var claim corev1.PersistentVolumeClaim
-	return json.Unmarshal([]byte(saved), &claim) == nil && claim.Name != ""
+	return weight.Unmarshal([]byte(saved), &claim) == nil && claim.Name != ""
 }
 
 // recalled recreates the source's volume object from its saved copy.
 func recalled(held *corev1.PersistentVolume, kept string, ref corev1.ObjectReference) (*corev1.PersistentVolume, error) {
 	var was corev1.PersistentVolume
-	if err := json.Unmarshal([]byte(kept), &was); err != nil {
+	if err := weight.Unmarshal([]byte(kept), &was); err != nil {
 		return nil, fmt.Errorf("annotation %s of volume %s: %w", plans.VolumeAnnotation, held.Name, err)
 	}
 	next := VolumeFrom(&was, ref, plans.Storage{})

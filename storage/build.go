@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // bindingNotes lists the annotations by which binder, scheduler and provisioner describe one binding. On
@@ -57,7 +58,7 @@ func lasting(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 // cluster's default, and the binder requires both to be equal.
 func ClaimFrom(pv *corev1.PersistentVolume, namespace string) (*corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
-	if err := json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &c); err != nil {
+	if err := weight.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &c); err != nil {
 		return nil, fmt.Errorf("annotation %s of volume %s is not a claim: %w", plans.ClaimAnnotation, pv.Name, err)
 	}
 	if c.Namespace != namespace {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // migratedTo is the annotation that the PV controller sets on a volume with an in-tree source that a CSI
@@ -48,7 +48,7 @@ func HandleFor(p *plans.Plan, pv *corev1.PersistentVolume) string {
 // Canonical returns a handle with the best-known name of the driver for its disk.
 func Canonical(handle string) string {
 	var s corev1.PersistentVolumeSource
-	if strings.HasPrefix(handle, "{") && json.Unmarshal([]byte(handle), &s) == nil {
+	if strings.HasPrefix(handle, "{") && weight.Unmarshal([]byte(handle), &s) == nil {
 		pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: s, ClaimRef: &corev1.ObjectReference{}}}
 		if next, err := csitranslation.New().TranslateInTreePVToCSI(klog.Background(), pv); err == nil {
 			handle, _ = Handle(next)

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Trace holds the objects, on both sides, of the volume of one ordinal and claim template. A missing object
@@ -76,7 +76,7 @@ func (s *sideObjects) fill(ctx context.Context, p *plans.Plan, on client.Client,
 		visit(pv)
 		s.volumes[pv.Name] = pv
 		var kept corev1.PersistentVolumeClaim
-		if stamp.Mine(pv) && json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &kept) == nil && kept.Namespace == p.Source.Namespace {
+		if stamp.Mine(pv) && weight.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &kept) == nil && kept.Namespace == p.Source.Namespace {
 			s.manifests[kept.Name] = pv.Name
 		}
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/sets"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Adoption converts a set into one of the other kind in place: the set is deleted without its pods, a set of
@@ -99,7 +100,7 @@ func (a Adoption) past(ctx context.Context) (*past, reads.Seen[*corev1.ConfigMap
 		return nil, kept, fmt.Errorf("reading ConfigMap %s/%s: %w", a.Set.Namespace, a.record(), err)
 	}
 	var p past
-	err = json.Unmarshal([]byte(c.Data["set"]), &p)
+	err = weight.Unmarshal([]byte(c.Data["set"]), &p)
 	if err == nil && p.Set == nil {
 		err = errors.New("no set is in it")
 	}

@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Clusters holds one live client per side. With both sides in one cluster they may be the same client.
@@ -131,7 +131,7 @@ func (w Pair) Claim(ctx context.Context, side plans.Side, name string) (*corev1.
 func (w Pair) SavedOn(ctx context.Context, side plans.Side, claim, unless string) (name string, err error) {
 	err = Each(ctx, w.On[side], func() client.ObjectList { return &corev1.PersistentVolumeList{} }, func(pv *corev1.PersistentVolume) {
 		var saved metav1.PartialObjectMetadata
-		if pv.Name != unless && (plans.Stamp{Plan: w.Plan.ID}).Mine(pv) && json.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &saved) == nil && saved.Name == claim {
+		if pv.Name != unless && (plans.Stamp{Plan: w.Plan.ID}).Mine(pv) && weight.Unmarshal([]byte(pv.Annotations[plans.ClaimAnnotation]), &saved) == nil && saved.Name == claim {
 			name = pv.Name
 		}
 	})

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // PlanCurrent refuses a plan whose sets or budget have changed since it was made, or that misstates its
@@ -54,7 +54,7 @@ func templateChanged(ctx context.Context, i check.Inspection, said string) (out 
 		var was struct {
 			Spec struct{ Template corev1.PodTemplateSpec }
 		}
-		if r.Name != seen.SourceRevision || json.Unmarshal(r.Data.Raw, &was) != nil {
+		if r.Name != seen.SourceRevision || weight.Unmarshal(r.Data.Raw, &was) != nil {
 			continue
 		}
 		before, err := plans.Fields(was.Spec.Template)

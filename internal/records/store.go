@@ -20,6 +20,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 const (
@@ -262,7 +263,7 @@ func (s *Store) cleared(ctx context.Context, p *plans.Plan, journals bool) error
 		return fmt.Errorf("reading ConfigMap %s: %w", s.journalMap(), err)
 	}
 	var j journal.Journal
-	if err := json.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
+	if err := weight.Unmarshal([]byte(cm.Data[journalKey]), &j); err != nil || j.Kind != plans.JournalKind || cm.Labels[plans.PlanLabel] != s.name.Name {
 		return fmt.Errorf("ConfigMap %s is not the journal of a plan named %s: delete it if it is not needed, or give the plan another --name", s.journalMap(), s.name.Name)
 	}
 	have, err := s.Plan(ctx)
@@ -291,7 +292,7 @@ func (s *Store) Delete(ctx context.Context) error {
 		return client.IgnoreNotFound(err)
 	}
 	var j journal.Journal
-	if json.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && spent(&j) {
+	if weight.Unmarshal([]byte(cm.Data[journalKey]), &j) == nil && j.Kind == plans.JournalKind && spent(&j) {
 		return s.bury(ctx, &cm, j.Plan)
 	}
 	return nil // the user may need it

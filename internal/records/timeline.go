@@ -11,6 +11,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 const timelineKey = "timeline.json"
@@ -38,7 +39,7 @@ func (s *Store) labelled(cm *corev1.ConfigMap) bool {
 // no plan.
 func (s *Store) holdsTimeline(cm *corev1.ConfigMap, plan string) bool {
 	var t storedTimeline
-	_ = json.Unmarshal([]byte(cm.Data[timelineKey]), &t)
+	_ = weight.Unmarshal([]byte(cm.Data[timelineKey]), &t)
 	return s.labelled(cm) && (t.Plan == "" || t.Plan == plan)
 }
 
@@ -90,7 +91,7 @@ func (s *Store) stored(ctx context.Context, p *plans.Plan) (t journal.Timeline, 
 		return t, nil, fmt.Errorf("reading ConfigMap %s: %w", s.timelineMap(), err)
 	}
 	var have storedTimeline
-	err = json.Unmarshal([]byte(cm.Data[timelineKey]), &have)
+	err = weight.Unmarshal([]byte(cm.Data[timelineKey]), &have)
 	switch {
 	case err != nil:
 	case have.Kind != plans.TimelineKind || have.APIVersion != plans.APIVersion || !s.labelled(cm):

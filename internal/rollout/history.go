@@ -22,6 +22,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/writes"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 	"github.com/stsmigrate/stsmigrate/slicecontroller/v1alpha1"
 )
 
@@ -116,7 +117,7 @@ func templateOf(r *appsv1.ControllerRevision) (known corev1.PodTemplateSpec, who
 			Template map[string]any `json:"template"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(r.Data.Raw, &doc); err != nil {
+	if err := weight.Guard(r.Data.Raw, func() error { return json.Unmarshal(r.Data.Raw, &doc) }); err != nil {
 		return known, nil, err
 	}
 	whole = doc.Spec.Template

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 const (
@@ -75,7 +77,11 @@ func fromArgoCD(s *corev1.Secret) (map[string]*rest.Config, error) {
 			KeyData    []byte `json:"keyData"`
 		} `json:"tlsClientConfig"`
 	}
-	strict, err := kjson.UnmarshalStrict(s.Data["config"], &c)
+	var strict []error
+	err := weight.Guard(s.Data["config"], func() (err error) {
+		strict, err = kjson.UnmarshalStrict(s.Data["config"], &c)
+		return err
+	})
 	if err != nil {
 		return nil, errors.New("its key config cannot be read as that of an Argo CD cluster")
 	}

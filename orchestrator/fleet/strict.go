@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/stsmigrate/stsmigrate/plans/plainyaml"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the errors of parsers quote their input
@@ -19,6 +20,9 @@ var errUnreadable = errors.New("it cannot be read as a kubeconfig") // the error
 // strict refuses what a lenient parser would drop: a duplicate key, an unknown or misspelled key, and a
 // second document. The author would believe that these have an effect.
 func strict(kubeconfig []byte) error {
+	if w := weight.OfYAML(kubeconfig); w > maxWeight {
+		return weight.ErrTooHeavy{Weight: w, Most: maxWeight}
+	}
 	documents := yamlv3.NewDecoder(bytes.NewReader(kubeconfig))
 	var first, second yamlv3.Node
 	if err := documents.Decode(&first); err != nil {
@@ -43,6 +47,9 @@ func strict(kubeconfig []byte) error {
 	}
 	return unknown(wrong)
 }
+
+// maxWeight is what a kubeconfig of some thousand lines becomes.
+const maxWeight = 8 << 20
 
 // twice returns a key that occurs twice in one mapping, or "".
 func twice(n *yamlv3.Node) string {

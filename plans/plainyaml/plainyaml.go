@@ -10,6 +10,8 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // maxBytes limits a document whose aliases are resolved. Thirteen kilobytes of aliases can stand for 300 MB, so that a
@@ -24,7 +26,15 @@ var ErrDocuments = errors.New("it has more than one YAML document: keep only the
 
 // ToJSON returns a document as JSON. It refuses a key that is there twice, aliases that stand for too much, and a second
 // document.
-func ToJSON(document []byte) ([]byte, error) {
+func ToJSON(document []byte) (out []byte, err error) {
+	err = weight.GuardYAML(document, func() error {
+		out, err = toJSON(document)
+		return err
+	})
+	return out, err
+}
+
+func toJSON(document []byte) ([]byte, error) {
 	if further(document) {
 		return nil, ErrDocuments
 	}

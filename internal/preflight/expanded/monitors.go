@@ -14,6 +14,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/owners"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // monitors finds monitors of the source's namespace that see the pods, where the destination's has none that does.
@@ -49,7 +50,7 @@ func sees(s sides, side plans.Side, kind string, o *unstructured.Unstructured) b
 	raw, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
 	text, err := json.Marshal(raw)
 	var by metav1.LabelSelector
-	if err != nil || json.Unmarshal(text, &by) != nil {
+	if err != nil || weight.Unmarshal(text, &by) != nil {
 		return false
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&by)

@@ -2,7 +2,6 @@ package owners
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // A restarter is a program that changes the pod template of a set by itself, so that every pod is replaced.
@@ -80,7 +80,7 @@ func declares(set *appsv1.StatefulSet) bool {
 		}
 	}
 	var applied appsv1.StatefulSet
-	if json.Unmarshal([]byte(set.Annotations[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
+	if weight.Unmarshal([]byte(set.Annotations[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
 		return false
 	}
 	r := applied.Spec.UpdateStrategy.RollingUpdate

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Images reports, for each registry, what is known about pulling from it in another cluster. Only a node can
@@ -202,8 +203,8 @@ func hostsOf(s *corev1.Secret) []string {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
-	if raw := s.Data[corev1.DockerConfigJsonKey]; json.Unmarshal(raw, &config) != nil || config.Auths == nil {
-		if json.Unmarshal(s.Data[corev1.DockerConfigKey], &config.Auths) != nil {
+	if raw := s.Data[corev1.DockerConfigJsonKey]; weight.Unmarshal(raw, &config) != nil || config.Auths == nil {
+		if weight.Unmarshal(s.Data[corev1.DockerConfigKey], &config.Auths) != nil {
 			return nil // a node could not read this pull secret either
 		}
 	}
