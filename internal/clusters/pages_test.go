@@ -94,7 +94,7 @@ func (s *larder) List(_ context.Context, list client.ObjectList, opts ...client.
 		to = min(s.have, from+int(o.Limit))
 	}
 	if to-from > s.most {
-		return fmt.Errorf("reading: %w", ErrTooLong{"east", 32 << 20})
+		return fmt.Errorf("reading: %w", ErrTooLong{Host: "east", Most: 32 << 20})
 	}
 	pods := list.(*corev1.PodList)
 	pods.Items = pods.Items[:0] // as decoders do

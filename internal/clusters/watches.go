@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Watches are the watches of one cluster. All followers of the same kind in the same namespace share one
@@ -106,6 +108,8 @@ func (w *Watches) lister(s subject, one *watched) (cache.ListerWatcher, runtime.
 			if o.ResourceVersion == "0" {
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
+			ctx, room := weight.WithRoom(ctx)
+			defer room.Give()
 			return from.ListWithContext(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -126,7 +130,11 @@ type watched struct {
 	synced   bool // everything that exists has been reported
 	open     bool // the API server is sending changes
 	streams  int  // how many streams have begun
+	crowded  bool // there was no room for an object: this watch says of none any more that it is not there
 }
+
+// maxWatched is how many objects one watch keeps the versions of. A cluster that tells of more is read live.
+const maxWatched = 200_000
 
 // reported is what was last reported of an object. After an interruption there may be another object of its name, of
 // which nothing that was concluded from the former one is true.
@@ -214,7 +222,7 @@ func (w *watched) Bookmark(string) error {
 func (w *watched) isSynced() bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	return w.synced && w.open
+	return w.synced && w.open && !w.crowded
 }
 
 // lacks reports whether all that there is has been reported, and an object is not among it.
@@ -222,7 +230,7 @@ func (w *watched) lacks(key types.NamespacedName) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	_, there := w.versions[key]
-	return !there && w.synced && w.open
+	return !there && w.synced && w.open && !w.crowded
 }
 
 // attended notes when the stream of a watch begins and ends. run runs a function concurrently.
@@ -312,6 +320,10 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 	key, is := keyOf(m), reported{m.GetUID(), m.GetResourceVersion()}
 	was, known := w.versions[key]
 	if was == is {
+		return key, nil
+	}
+	if !known && len(w.versions) >= maxWatched {
+		w.crowded = true
 		return key, nil
 	}
 	w.versions[key] = is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	goruntime "runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -271,5 +272,21 @@ func eventually(t *testing.T, is func() bool) {
 		default:
 			goruntime.Gosched()
 		}
+	}
+}
+
+// A cluster may tell of ever new objects. What a watch keeps of them is bounded, and then it says of none that it is not there.
+func TestAWatchKeepsNoMoreThanAClusterHas(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]reported{}, synced: true, open: true}
+	for k := range maxWatched + 1 {
+		if err := w.Update(partial(strconv.Itoa(k), "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.lacks(types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(maxWatched)}) || w.isSynced() {
+		t.Error("an object that there was no room for counts as one that is not there")
+	}
+	if len(w.versions) > maxWatched {
+		t.Errorf("%d objects are kept", len(w.versions))
 	}
 }

@@ -160,6 +160,7 @@ func (c careful) judged(r *http.Request) (*http.Response, error) {
 	}
 	if c.most > 0 {
 		answer.Body = &bounded{ReadCloser: answer.Body, most: c.most, host: r.URL.Host, lines: watches(r)}
+		answer.Body = weighed(r, answer, c.most)
 	}
 	return answer, nil
 }
