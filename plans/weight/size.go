@@ -3,7 +3,7 @@ package weight
 import "reflect"
 
 // Of returns how many bytes of memory a decoded value keeps, with all that it points to, and without what maps need beside
-// their entries. It is for what is kept after it was decoded: a weight is more, since nobody knows yet what it becomes.
+// their entries. It is for what is kept after it was decoded: a weight is more, since it is not known yet what it becomes.
 func Of(v any) int64 {
 	at := reflect.ValueOf(v)
 	if !at.IsValid() {
