@@ -75,7 +75,9 @@ func lost() map[string]func(*world, plans.Side, *corev1.Pod) {
 		"its node is cordoned":  node(func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 		"its node is not Ready": node(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }),
 		"its node is gone": func(w *world, side plans.Side, place *corev1.Pod) {
-			w.on[side].remove(key{"Node", "", place.Spec.NodeName})
+			if _, there := get[*corev1.Node](w.on[side], "", place.Spec.NodeName); there { // else another place on it was lost
+				w.on[side].remove(key{"Node", "", place.Spec.NodeName})
+			}
 		},
 		"it is evicted": func(w *world, side plans.Side, place *corev1.Pod) {
 			must(w.on[side].Delete(context.TODO(), clone(place)))
