@@ -38,7 +38,7 @@ func preparing(at placeholder.Steps) plans.Look {
 
 // placing returns the looks of the placeholders that this process makes.
 func placing(e *memory, on clusters.Clusters, now func() time.Time) placeholder.Steps {
-	return placeholder.Steps{Pair: clusters.Pair{Plan: e.plan, On: on}, Now: now, Without: &placeholder.Without{}, Anchors: &placeholder.Anchors{}, Overtaken: func(ctx context.Context) bool {
+	return placeholder.Steps{Pair: clusters.Pair{Plan: e.plan, On: on}, Now: now, Without: &placeholder.Without{}, Anchors: &placeholder.Anchors{}, Crowded: &placeholder.Crowded{}, Overtaken: func(ctx context.Context) bool {
 		now, _, err := e.store.Journal(ctx, e.plan)
 		return err == nil && now.Epoch != e.epoch
 	}}

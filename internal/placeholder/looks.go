@@ -38,6 +38,8 @@ type Steps struct {
 	Now func() time.Time
 	// Without is what is known of sides where the program that waits cannot be had; nil remembers nothing.
 	Without *Without
+	// Crowded is what is known of placeholders that a quota refuses; with nil they are not sent again.
+	Crowded *Crowded
 	// Anchors is what is known of anchors; with nil none are made.
 	Anchors *Anchors
 }
@@ -164,6 +166,9 @@ func (s Steps) drawn(ctx context.Context, m plans.StepContext, set *appsv1.State
 // make returns the write of a placeholder.
 func (s Steps) make(ctx context.Context, m plans.StepContext, set *appsv1.StatefulSet, tag string, ordinal int32) (plans.Observation, error) {
 	p := s.Plan
+	if first, err := s.Crowded.first(ctx, s, m, p.Place(m.To(), ordinal)); err != nil || first.Standing != plans.After {
+		return first, err
+	}
 	place := of(p, m.To(), set, ordinal)
 	place.Tag, place.Owner = tag, clusters.OwnerOf(p.On(m.To()), set)
 	var err error

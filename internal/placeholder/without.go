@@ -59,7 +59,14 @@ func (s Steps) sparing(side plans.Side, p Place) Place {
 func (s Steps) create(ctx context.Context, m plans.StepContext, p Place, pod *corev1.Pod) error {
 	err := s.On[m.To()].Create(ctx, pod)
 	if err != nil {
-		if pod = s.createWithout(ctx, m, p, err); pod == nil {
+		without := s.createWithout(ctx, m, p, err)
+		if without == nil && s.Crowded.bears(pod.Name, err, s.now()) {
+			if s.Anchors != nil {
+				s.Anchors.refuse(m.To())
+			}
+			return nil
+		}
+		if pod = without; pod == nil {
 			return err
 		}
 	}
