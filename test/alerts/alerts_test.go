@@ -64,7 +64,7 @@ func ofThePlans() map[string]history {
 		"OrdinalWaitsForItsPlace": {
 			fires: `stsmigrate_places_waiting{namespace="sts", pod="a", plan="web"} 1x60`,
 			says:  "Plan sts/web has waited for a quarter of an hour for the place that its next ordinal is to have",
-			quiet: `stsmigrate_places_waiting{namespace="sts", pod="a", plan="web"} 1x12 _x9 1x12`,
+			quiet: `stsmigrate_places_waiting{namespace="sts", pod="a", plan="web"} 1x12 0x3 1x12 0x80`,
 		},
 		"PlanErrorsGoOn": {
 			fires: `stsmigrate_plan_errors_total{namespace="sts", pod="a", plan="web"} 0x60 1+1x60`,
