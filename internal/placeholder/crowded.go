@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
@@ -38,7 +39,7 @@ type crowd struct {
 
 // bears reports whether a refusal of a placeholder is borne, for now.
 func (c *Crowded) bears(name string, err error, now time.Time) bool {
-	if c == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+	if c == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), answers.FullQuota) {
 		return false
 	}
 	c.lock.Lock()

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -94,5 +95,5 @@ func (s Steps) createWithout(ctx context.Context, m plans.StepContext, p Place, 
 
 // refused reports whether what is in an object was refused. A quota asks for the same with the program and without it.
 func refused(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), "exceeded quota")
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), answers.FullQuota)
 }

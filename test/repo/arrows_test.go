@@ -87,7 +87,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"report", "plans plans/journal plans/preview"},
 		{"plans/preview", "part parts pdb plans"},
 		{"parts", "part placeholder sets storage pdb dns gates plans"},
-		{"placeholder", "placeholder/waiting preflight/scheduling sets part storage clusters plans plans/build writes reasons"},
+		{"placeholder", "placeholder/waiting preflight/scheduling sets part storage clusters clusters/answers plans plans/build writes reasons"},
 		{"sets", "part sets/copies storage pdb dns clusters plans plans/build reads writes reasons"},
 		{"sets/copies", "part clusters plans"},
 		{"placeholder/waiting", ""},

@@ -13,6 +13,9 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
+// FullQuota is in the words of a quota that has no room for an object.
+const FullQuota = "exceeded quota"
+
 // Meaning is what an error of a request means.
 type Meaning int
 
@@ -84,9 +87,9 @@ func admission(said string) bool {
 		return false
 	}
 	for _, words := range []string{
-		"denied the request",                                   // webhooks
-		"denied request",                                       // policies
-		"exceeded quota", "failed quota", "insufficient quota", // quotas
+		"denied the request",                            // webhooks
+		"denied request",                                // policies
+		FullQuota, "failed quota", "insufficient quota", // quotas
 		"violates PodSecurity", "security context constraint",
 		" usage per ", // LimitRanges
 		"is being terminated",

@@ -44,7 +44,7 @@ func PodAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	if err != nil {
 		return nil, err
 	}
-	if t.refusal != nil && strings.Contains(t.refusal.Error(), "exceeded quota") {
+	if t.refusal != nil && strings.Contains(t.refusal.Error(), answers.FullQuota) {
 		if held, err := placeholders(ctx, i); err != nil || len(held) > 0 {
 			return nil, err // the check quota asks, and knows what they give free
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/pods"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -34,7 +35,7 @@ func ReturnsAccepted(ctx context.Context, i check.Inspection) ([]check.Finding, 
 	}
 	for _, f := range pod {
 		// What the pods use up is free when one has left. Warnings are given for the way there.
-		if f.Level != check.Warn && !strings.Contains(f.Saw, overQuota) {
+		if f.Level != check.Warn && !strings.Contains(f.Saw, answers.FullQuota) {
 			f.Want += " when an abort brings it back"
 			found = append(found, f)
 		}

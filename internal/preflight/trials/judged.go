@@ -15,9 +15,6 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// overQuota is in the words of a quota that is full.
-const overQuota = "exceeded quota"
-
 // ownPolicy is in the words of the policies that stsmigrate itself installs.
 var ownPolicy = regexp.MustCompile(`ValidatingAdmissionPolicy '?stsmigrate-`)
 
@@ -35,7 +32,7 @@ func (t trier) judged(a ask, name string, err error) ([]check.Finding, error) {
 		return nil, nil
 	case apierrors.IsForbidden(err) && (strings.Contains(said, " cannot "+string(a.Verb)+" resource") || strings.Contains(said, "RBAC: ")):
 		return nil, nil // the check permissions reports it
-	case strings.Contains(said, overQuota) && a.Verb == part.Create && t.From != a.Side.Other():
+	case strings.Contains(said, answers.FullQuota) && a.Verb == part.Create && t.From != a.Side.Other():
 		return nil, nil // what the ordinals use up here is free when they have left
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
 		return t.refused(a, name, err), nil
@@ -111,7 +108,7 @@ func words(err error) string {
 // holding returns what was answered to the creation of a placeholder. A quota that is full with the one that the plan has made
 // already has let it in.
 func (t trier) holding(ctx context.Context, a ask, how kind, answer error) error {
-	if a.Kind != "Pod" || !strings.Contains(words(answer), overQuota) {
+	if a.Kind != "Pod" || !strings.Contains(words(answer), answers.FullQuota) {
 		return answer
 	}
 	have, err := t.read(ctx, a, how)
