@@ -13,7 +13,7 @@ ROOMS     := $(addprefix ./,$(addsuffix /...,cmd deploy docs/schemas internal or
 PROGRAMS  := stsmigrate orchestrator slicecontroller placeholder
 
 .DEFAULT_GOAL := help
-.PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller soak faults zoo upstream large fuzz storm demo docs docs-build bench clusters clusters-down e2e places smoke kind kind-down generate lint format vulnerable verify
+.PHONY: help build install images image-programs release sizes alerts reproducible reliability test unit race integration controller soak faults zoo upstream large fuzz storm terms demo docs docs-build bench clusters clusters-down e2e places smoke kind kind-down generate lint format vulnerable verify
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ docs/node_modules/.package-lock.json: docs/package-lock.json
 	@command -v npm >/dev/null || { echo "the site is built by VitePress, which needs npm, and there is no npm on PATH: install Node.js 20 or newer" >&2; exit 1; }
 	cd docs && npm ci --no-audit --no-fund
 	@touch $@
+
+terms: ## Measure what a plan, an ordinal and a plan at rest cost an API server, in clusters with 1,000 nodes and 30,000 volumes (30 minutes)
+	go run ./test/performance/storm -terms -plans 6 -pods 10 -resting 20 -nodes 1000 -volumes 30000 -events 20000 -processes 1 -cluster-qps 200
 
 storm: ## Let three orchestrators move fifty sets at once, while they are killed and a cluster fails
 	go run ./test/performance/storm

@@ -45,6 +45,7 @@ func (c *Cluster) configure(ctx context.Context, bin string, o Options) error {
 		"Beat":     cmp.Or(o.Heartbeat, time.Second).Milliseconds(),
 		"Binder":   cmp.Or(o.BinderPeriod, 15*time.Second),
 		"Without":  without(c.Name, o),
+		"Many":     o.Nodes > 0,
 		"Stops":    !o.StopByUID,
 		"Audit":    o.Audit,
 		"Policy":   filepath.Join(c.Dir, "audit-policy.yaml"),

@@ -17,15 +17,16 @@ import (
 // restarted.
 const patience = 10 * time.Second
 
-// ready creates the nodes and waits until a pod could start: the API server and the nodes are
+// ready creates the nodes, so many more than three, and waits until a pod could start: the API server and the nodes are
 // ready, and the default service account exists.
-func (c *Cluster) ready(ctx context.Context) error {
+func (c *Cluster) ready(ctx context.Context, more int) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return err
 	}
-	for i, zone := range []string{"zone-a", "zone-b", "zone-c"} {
-		node := fakeNode(fmt.Sprintf("%s-node-%d", c.Name, i), zone)
+	zones := []string{"zone-a", "zone-b", "zone-c"}
+	for i := range len(zones) + more {
+		node := fakeNode(fmt.Sprintf("%s-node-%d", c.Name, i), zones[i%len(zones)])
 		if err := createNode(ctx, client, node); err != nil {
 			return err
 		}

@@ -26,6 +26,16 @@ func (a asked) all() (n int) {
 	return n
 }
 
+// writes counts those that change something, dry runs not included.
+func (a asked) writes() (n int) {
+	for verb, k := range a {
+		if verb != "get" && verb != "list" && verb != "dry run" {
+			n += k
+		}
+	}
+	return n
+}
+
 // verbs are the columns of the table. A dry run has a column of its own.
 func verbs() []string {
 	return []string{"get", "list", "create", "update", "patch", "delete", "dry run"}
@@ -58,7 +68,10 @@ func (s *storm) table() (string, error) {
 }
 
 // read adds up the requests of an audit log.
-func (r *requests) read(file string) (err error) {
+func (r *requests) read(file string) error { return readAudit(file, r.add) }
+
+// readAudit passes on the requests of an audit log.
+func readAudit(file string, to func(audited)) (err error) {
 	log, err := os.Open(file)
 	if err != nil {
 		return err
@@ -71,7 +84,7 @@ func (r *requests) read(file string) (err error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		r.add(e)
+		to(e)
 	}
 	return lines.Err()
 }
@@ -83,27 +96,44 @@ type audited struct {
 	RequestReceivedTimestamp, StageTimestamp time.Time
 }
 
+// verb is a column of the table.
+func (e audited) verb() string {
+	if strings.Contains(e.RequestURI, "dryRun=") {
+		return "dry run"
+	}
+	return e.Verb
+}
+
+// resource is a row of the table.
+func (e audited) resource() string {
+	resource := cmp.Or(e.ObjectRef.Resource, "discovery")
+	if e.ObjectRef.Subresource != "" {
+		resource += "/" + e.ObjectRef.Subresource
+	}
+	return resource
+}
+
+func (e audited) program() string {
+	program, _, _ := strings.Cut(e.UserAgent, "/")
+	return program
+}
+
+// ours reports whether an orchestrator has sent the request.
+func (e audited) ours() bool { return e.program() == "stsmigrate-orchestrator" }
+
 func (r *requests) add(e audited) {
 	if e.Verb == "watch" {
 		return
-	}
-	verb := e.Verb
-	if strings.Contains(e.RequestURI, "dryRun=") {
-		verb = "dry run"
 	}
 	count := func(in map[string]asked, of string) {
 		if in[of] == nil {
 			in[of] = asked{}
 		}
-		in[of][verb]++
+		in[of][e.verb()]++
 	}
-	program, _, _ := strings.Cut(e.UserAgent, "/")
-	if program == "stsmigrate-orchestrator" {
-		resource := cmp.Or(e.ObjectRef.Resource, "discovery")
-		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
-		}
-		count(r.of, resource)
+	program := e.program()
+	if e.ours() {
+		count(r.of, e.resource())
 	}
 	if at := e.RequestReceivedTimestamp; !at.Before(r.from) && at.Before(r.to) {
 		count(r.by, program)

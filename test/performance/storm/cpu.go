@@ -76,6 +76,16 @@ func usedBy(line string) (pid int, u used, err error) {
 	return pid, u, err
 }
 
+// named returns the CPU time of the processes of that name.
+func (c *cpu) named(name string) (all time.Duration) {
+	for _, u := range c.of {
+		if strings.HasPrefix(u.name, name) {
+			all += u.time
+		}
+	}
+	return all
+}
+
 // since returns a sentence about whose the CPU time of this machine was since an earlier look.
 func (c *cpu) since(was *cpu) string {
 	all := c.at.Sub(was.at) * time.Duration(runtime.NumCPU())

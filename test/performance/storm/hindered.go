@@ -23,7 +23,7 @@ const hindered = "hindered"
 
 // hinder hands over one more plan, and creates an autoscaler for its set before an orchestrator begins it.
 func (s *storm) hinder(ctx context.Context) error {
-	m, err := s.set(ctx, "shop-"+hindered, hindered)
+	m, err := s.set(ctx, "shop-"+hindered, hindered, s.pods)
 	if err != nil {
 		return err
 	}

@@ -182,11 +182,15 @@ func (s *storm) records(ctx context.Context) <-chan watch.Event {
 	return out
 }
 
-// until waits until all plans have reached the outcome.
-func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) error {
+// until waits until all plans have reached the outcome. It returns since when each was seen to have.
+func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome) (map[string]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	there := map[string]bool{}
+	there := map[string]time.Time{}
+	wanted := map[string]bool{}
+	for _, m := range all {
+		wanted[m.name] = true
+	}
 	now := time.NewTicker(30 * time.Second)
 	defer now.Stop()
 	events := s.records(ctx)
@@ -194,38 +198,41 @@ func (s *storm) until(ctx context.Context, all []*moving, outcome plans.Outcome)
 		var e watch.Event
 		select {
 		case e, open = <-events:
-			if err := reached(e, outcome, there); err != nil {
-				return err
+			name, err := reached(e, outcome)
+			if err != nil {
+				return there, err
+			}
+			if _, known := there[name]; wanted[name] && !known {
+				there[name] = time.Now()
 			}
 		case <-now.C:
 			s.say("%d of %d are %s; the most memory of one is %d MiB", len(there), len(all), strings.ToLower(string(outcome)), s.replicas.most()>>20)
 		}
 	}
 	if len(there) == len(all) {
-		return nil
+		return there, nil
 	}
 	var missing []string
 	for _, m := range all {
-		if !there[m.name] {
+		if there[m.name].IsZero() {
 			missing = append(missing, m.name)
 		}
 	}
-	return fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
+	return there, fmt.Errorf("not %s: %s: %w", outcome, strings.Join(missing, ", "), cmp.Or(ctx.Err(), errors.New("the watch has ended")))
 }
 
-// reached records the plan of an event if it has the outcome. It returns an error for a plan that is blocked.
-func reached(e watch.Event, outcome plans.Outcome, there map[string]bool) error {
+// reached returns the plan of an event if it has the outcome. It returns an error for a plan that is blocked.
+func reached(e watch.Event, outcome plans.Outcome) (string, error) {
 	name, j, err := journalOf(e)
-	if err != nil || j == nil || name == hindered || strings.HasPrefix(name, hostile) {
-		return err
+	switch {
+	case err != nil || j == nil || name == hindered || strings.HasPrefix(name, hostile):
+		return "", err
+	case j.Blocked != "":
+		return "", fmt.Errorf("plan %s is blocked: %s", name, j.Blocked)
+	case j.Outcome != outcome:
+		return "", nil
 	}
-	if j.Blocked != "" {
-		return fmt.Errorf("plan %s is blocked: %s", name, j.Blocked)
-	}
-	if j.Outcome == outcome {
-		there[name] = true
-	}
-	return nil
+	return name, nil
 }
 
 // leftovers lists the objects that still carry a mark of ours, in the namespaces of the sets and on volumes

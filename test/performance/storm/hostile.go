@@ -98,7 +98,7 @@ func deleting() map[string]any {
 
 // attack creates the victim and the tenant, and makes the tenant write every forgery for the orchestrators.
 func (s *storm) attack(ctx context.Context) error {
-	m, err := s.set(ctx, "shop-"+victim, victim)
+	m, err := s.set(ctx, "shop-"+victim, victim, s.pods)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,13 @@ type options struct {
 	open bool
 	// audit prints what the orchestrators have requested, by resource, and what all programs have, while the plans moved.
 	audit bool
+	// terms measures what plans, ordinals and plans at rest cost, in place of a storm.
+	terms bool
+	// nodes, foreign and resting are what the clusters have beside the plans of a storm: nodes beside three, volumes and
+	// attachments of others in each, and plans that have moved. events is how often volumes of others change at the end.
+	nodes, foreign, resting, events int
+	// quiet is how long nothing is asked of the orchestrators, so that their requests are those of plans at rest.
+	quiet time.Duration
 }
 
 func main() {
@@ -71,6 +78,12 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "what decides who is killed when")
 	flag.BoolVar(&o.open, "open", false, "leave the policies out in the cluster of the orchestrators: a tenant can forge journals, and nobody but the orchestrators refuses them")
 	flag.BoolVar(&o.audit, "audit", false, "print what was requested, by resource and by program, as the audit logs of both API servers say")
+	flag.BoolVar(&o.terms, "terms", false, "measure in place of a storm: move -plans of -pods pods and as many of one pod, and print what a plan, an ordinal, and a plan at rest cost")
+	flag.IntVar(&o.nodes, "nodes", 0, "how many nodes each cluster has beside three, with -terms")
+	flag.IntVar(&o.foreign, "volumes", 0, "how many volumes and attachments of others each cluster has, with -terms")
+	flag.IntVar(&o.resting, "resting", 0, "how many plans have moved and are at rest, with -terms")
+	flag.IntVar(&o.events, "events", 0, "how often volumes of others change at the end, with -terms")
+	flag.DurationVar(&o.quiet, "quiet", 2*time.Minute, "for how long nothing is asked of the orchestrators, with -terms")
 	flag.Parse()
 	fixture.Main("storm", func(ctx context.Context) error { return run(ctx, o) })
 }
@@ -119,7 +132,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	s.say("starting two clusters, east and west")
-	s.bed, err = cluster.StartBed(ctx, filepath.Join(s.dir, "bed"), cluster.Options{PodStart: time.Second, PodStop: time.Second, StopByUID: true, Audit: o.audit})
+	s.bed, err = cluster.StartBed(ctx, filepath.Join(s.dir, "bed"), o.cluster())
 	if err != nil {
 		return err
 	}
@@ -131,7 +144,10 @@ func run(ctx context.Context, o options) (err error) {
 	if err := s.install(ctx); err != nil {
 		return err
 	}
-	all, err := s.sets(ctx)
+	if s.terms {
+		return s.measure(ctx)
+	}
+	all, err := s.sets(ctx, "", s.plans, s.pods)
 	if err != nil {
 		return err
 	}
@@ -150,6 +166,15 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	return s.verdict(ctx, all, moved)
+}
+
+// cluster returns what each cluster is.
+func (o options) cluster() cluster.Options {
+	c := cluster.Options{PodStart: time.Second, PodStop: time.Second, StopByUID: true, Audit: o.audit || o.terms, Nodes: o.nodes}
+	if o.nodes > 0 {
+		c.Heartbeat = 5 * time.Minute // as that of a kubelet whose node does not change
+	}
+	return c
 }
 
 func (s *storm) build(ctx context.Context) (err error) {
@@ -209,22 +234,22 @@ type moving struct {
 	eyes   *witness.Witness
 }
 
-// sets creates the sets in east, and their namespaces in west.
-func (s *storm) sets(ctx context.Context) ([]*moving, error) {
-	all := make([]*moving, s.plans)
+// sets creates sets in east, and their namespaces in west, for plans of a group.
+func (s *storm) sets(ctx context.Context, group string, plans, pods int) ([]*moving, error) {
+	all := make([]*moving, plans)
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for k := range all {
 		g.Go(func() error {
 			var err error
-			all[k], err = s.set(inner, fmt.Sprintf("shop-%02d", k), fmt.Sprintf("web-%02d", k))
+			all[k], err = s.set(inner, fmt.Sprintf("shop-%s%02d", group, k), fmt.Sprintf("web-%s%02d", group, k), pods)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for _, m := range all[:min(s.watched, s.plans)] {
+	for _, m := range all[:min(s.watched, plans)] {
 		var err error
 		if m.eyes, err = witness.Watch(ctx, fixture.Name, 1, witness.Side{Config: s.bed.East.Config(), Namespace: m.Namespace}, witness.Side{Config: s.bed.West.Config(), Namespace: m.Namespace}); err != nil {
 			return nil, err
@@ -234,8 +259,8 @@ func (s *storm) sets(ctx context.Context) ([]*moving, error) {
 }
 
 // set creates one set, for a plan of that name.
-func (s *storm) set(ctx context.Context, namespace, plan string) (*moving, error) {
-	m := &moving{Set: fixture.Set{Namespace: namespace, Replicas: int32(s.pods), Claims: []string{"data"}}, name: plan}
+func (s *storm) set(ctx context.Context, namespace, plan string, pods int) (*moving, error) {
+	m := &moving{Set: fixture.Set{Namespace: namespace, Replicas: int32(pods), Claims: []string{"data"}}, name: plan}
 	if err := fixture.Namespace(ctx, namespace, s.bed.East, s.bed.West); err != nil {
 		return nil, err
 	}
@@ -314,12 +339,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	if err := errors.Join(<-once, <-once, s.answers(ctx)); err != nil { // a user would wait too
 		return 0, err
 	}
-	for _, m := range all {
-		if err := s.person(ctx, "finalize", m.name, "-n", home, "--context", "east", "--yes"); err != nil {
-			return 0, err
-		}
-	}
-	if err := s.until(ctx, all, "Finalized"); err != nil {
+	if err := s.finalize(ctx, all); err != nil {
 		return 0, err
 	}
 	s.say("all are finalized")
@@ -331,6 +351,17 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 		return 0, errors.Join(err, context.Cause(ctx))
 	}
 	return took, trouble.Wait()
+}
+
+// finalize finalizes all plans, as a user does.
+func (s *storm) finalize(ctx context.Context, all []*moving) error {
+	for _, m := range all {
+		if err := s.person(ctx, "finalize", m.name, "-n", home, "--context", "east", "--yes"); err != nil {
+			return err
+		}
+	}
+	_, err := s.until(ctx, all, "Finalized")
+	return err
 }
 
 // shownInTime waits until all plans are shown to be ready: the process that has finalized one may have been killed before
@@ -354,7 +385,7 @@ func (s *storm) arrive(ctx context.Context, all []*moving) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	if err := s.until(ctx, all, "Moved"); err != nil {
+	if _, err := s.until(ctx, all, "Moved"); err != nil {
 		return 0, err
 	}
 	after, err := lookAtCPU()
