@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/clusterstest"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
@@ -173,7 +174,7 @@ func TestAKeptListHasThePodsThatMountASharedClaim(t *testing.T) {
 			plans.Destination: fake.NewClientBuilder().WithObjects(mediaVolume("mall", "new"), mediaIn("mall", "new")).Build(),
 		}
 		p, kept := sharing(), clusters.NewRecent()
-		kept.Keep(func() time.Time { return time.Unix(1e9, 0) }, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
+		kept.Keep(func() time.Time { return time.Unix(1e9, 0) }, clusterstest.Covering{})
 		s, err := Looks(p, kept.Clients(p, on), nil)[plans.Unshare](t.Context(), at(plans.Unshare))
 		if err != nil || s.Standing != c.want || !strings.Contains(s.Reason, c.reason) {
 			t.Errorf("%s (%s), %v, expected %s (%s)", s.Standing, s.Reason, err, c.want, c.reason)

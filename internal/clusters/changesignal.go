@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -198,7 +199,7 @@ func (w *ChangeSignal) Covers(t ObjectKey) bool {
 
 // Absent reports whether a watch that Covers a kind in the namespace of an object has not reported the object.
 func (w *ChangeSignal) Absent(t ObjectKey) bool {
-	one := w.watch(ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: t.Namespace})
+	one := w.watch(listOf(t))
 	return one != nil && one.lacks(types.NamespacedName{Namespace: t.Namespace, Name: t.Name})
 }
 
@@ -206,4 +207,19 @@ func (w *ChangeSignal) watch(t ObjectKey) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open[t]
+}
+
+// Stored implements Watching.
+func (w *ChangeSignal) Stored(t ObjectKey) client.Object {
+	if one := w.watch(listOf(t)); one != nil {
+		return one.stored(types.NamespacedName{Namespace: t.Namespace, Name: t.Name})
+	}
+	return nil
+}
+
+// Wants implements Watching.
+func (w *ChangeSignal) Wants(t ObjectKey, as client.Object) {
+	if one := w.watch(listOf(t)); one != nil {
+		one.want(types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, as)
+	}
 }

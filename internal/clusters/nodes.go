@@ -4,10 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Kubelets report the status of their nodes again and again, and hundreds of nodes make several reports a second. Most
@@ -53,16 +49,4 @@ func (n *node) since(was *node) Change {
 	c.Idle = !c.Turned && equality.Semantic.DeepEqual(n.spec, was.spec) && equality.Semantic.DeepEqual(n.Labels, was.Labels) &&
 		equality.Semantic.DeepEqual(n.status, was.status)
 	return c
-}
-
-// nodeLister returns what lists and watches whole nodes.
-func nodeLister(config *rest.Config) (*cache.ListWatch, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
-	c, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return cache.NewListWatchFromClient(c, "nodes", "", fields.Everything()), nil
 }

@@ -64,7 +64,7 @@ func TestAWatchComparesNodes(t *testing.T) {
 	var told []Change
 	w.join(listener{tell: func(_ types.NamespacedName, c Change) { told = append(told, c) }})
 	cordon := func(n *corev1.Node) { n.Spec.Unschedulable = true }
-	short, err := trimmed(aNode("2"))
+	short, err := w.trimmed(aNode("2"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,16 +38,15 @@ type Recent struct {
 	// outdated says when the answers about an object were last forgotten: a read that began before may be older.
 	outdated map[ObjectKey]outdated
 	pruned   time.Time
-	// rosters are the lists that are kept, by cluster, kind and namespace. covered reports whether a watch reports
-	// every change of the objects of such a list. heard is when the watch of each list last reported anything.
+	// rosters are the lists that are kept, by cluster, kind and namespace. heard is when the watch of each list last
+	// reported anything.
 	rosters map[ObjectKey]*roster
-	covered func(ObjectKey) bool
-	// absent reports whether the watch of a kind has reported all that there is, and not this object. met has the
-	// objects that this process has seen or written: of these, no watch says that they do not exist.
-	absent func(ObjectKey) bool
-	met    map[ObjectKey]bool
-	heard  map[ObjectKey]time.Time
-	sent   int
+	watches Watching // nil for none
+	// met has the objects that this process has seen or written, and the last version that it knows of each: of these, no
+	// watch says that they do not exist, or that they are as they were before.
+	met   map[ObjectKey]met
+	heard map[ObjectKey]time.Time
+	sent  int
 	// reading has the reads of single objects that are under way. Each is closed when it has ended.
 	reading map[ObjectKey]chan struct{}
 }
@@ -93,26 +92,30 @@ func (d outdated) keeps(o client.Object) bool {
 
 // NewRecent returns a Recent that keeps nothing yet.
 func NewRecent() *Recent {
-	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, met: map[ObjectKey]bool{}, heard: map[ObjectKey]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
+	return &Recent{known: map[ObjectKey]answer{}, outdated: map[ObjectKey]outdated{}, rosters: map[ObjectKey]*roster{}, met: map[ObjectKey]met{}, heard: map[ObjectKey]time.Time{}, reading: map[ObjectKey]chan struct{}{}}
 }
 
-// Keep makes it keep answers from now on. The watches must call Changed. covered reports whether they report every
-// change of a kind in a namespace, and have reported all that there is; absent, that this was all and an object is not
-// among it.
-func (r *Recent) Keep(now func() time.Time, covered, absent func(ObjectKey) bool) {
+// Keep makes it keep answers from now on. The watches, nil for none, must call Changed.
+func (r *Recent) Keep(now func() time.Time, watches Watching) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.now, r.covered, r.absent = now, covered, absent
+	r.now, r.watches = now, watches
+}
+
+// believes reports whether the watch of an object's kind is alive, as far as this process has heard of it. The caller
+// holds the lock.
+func (r *Recent) believes(t ObjectKey) bool {
+	return r.watches != nil && r.now != nil && Within(heardFor, r.heard[listOf(t)], r.now())
 }
 
 // missing reports whether a watch may answer that there is no such object. Like covers, it must be called WITHOUT the
 // lock.
 func (r *Recent) missing(t ObjectKey) bool {
 	r.lock.Lock()
-	absent := r.absent
-	believed := absent != nil && !r.met[t] && Within(heardFor, r.heard[listOf(t)], r.now())
+	_, met := r.met[t]
+	watches, believed := r.watches, !met && r.believes(t)
 	r.lock.Unlock()
-	return believed && absent(t)
+	return believed && watches.Absent(t)
 }
 
 // listOf returns the key of the list that an object is in, as a watch of its namespace reports it.
@@ -176,7 +179,7 @@ func (r *Recent) forget(t ObjectKey) (began time.Time) {
 	if r.now == nil {
 		return time.Time{}
 	}
-	r.met[t] = true
+	r.met[t] = met{} // until its answer is here
 	began = r.now()
 	delete(r.known, t)
 	r.outdated[t] = outdated{at: began}
@@ -199,6 +202,7 @@ func (r *Recent) wrote(t ObjectKey, began time.Time, o client.Object) {
 		return
 	}
 	r.known[t] = answer{object: o, since: began}
+	r.met[t] = met{o.GetResourceVersion()}
 	r.outdated[t] = outdated{at: r.now(), version: o.GetResourceVersion()}
 }
 
@@ -232,7 +236,7 @@ func (r *Recent) keeps() bool {
 // be called WITHOUT the lock.
 func (r *Recent) ask(t ObjectKey, of terms) (a answer, known bool, began time.Time) {
 	valid := FreshFor
-	if t.Kind == "CSIDriver" || of.watched && r.watches(t) { // whether a driver attaches never changes
+	if t.Kind == "CSIDriver" || of.watched && r.watched(t) { // whether a driver attaches never changes
 		valid = watchedFor
 	}
 	r.lock.Lock()
@@ -247,10 +251,10 @@ func (r *Recent) ask(t ObjectKey, of terms) (a answer, known bool, began time.Ti
 	return a, known && Within(valid, a.since, began), began
 }
 
-// watches reports whether a watch reports every change of an object.
-func (r *Recent) watches(t ObjectKey) bool {
-	covered := r.covers()
-	return covered != nil && covered(ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: t.Namespace})
+// watched reports whether a watch reports every change of an object.
+func (r *Recent) watched(t ObjectKey) bool {
+	watches := r.watching()
+	return watches != nil && watches.Covers(ObjectKey{Cluster: t.Cluster, Kind: t.Kind, Namespace: t.Namespace})
 }
 
 // join returns a channel that is closed when no other caller reads an object any more, and notes that this caller reads
@@ -282,10 +286,10 @@ func (r *Recent) put(t ObjectKey, o client.Object, began time.Time) {
 	if began.IsZero() {
 		return
 	}
-	if o != nil {
-		r.met[t] = true
-	}
-	if last, ok := r.outdated[t]; ok && !began.After(last.at) && !last.keeps(o) {
+	last, ok := r.outdated[t]
+	late := ok && !began.After(last.at) && !last.keeps(o)
+	r.meets(t, o, late)
+	if late {
 		return
 	}
 	r.known[t] = answer{object: o, since: began}
@@ -346,6 +350,9 @@ func (c keepingClient) recently(ctx context.Context, key client.ObjectKey, into 
 	case !hasWhole(t.Kind) || !c.recent.keeps():
 		return c.get(ctx, t, into, opts)
 	}
+	if !reads.AreLive(opts) && c.stored(t, into) {
+		return nil
+	}
 	kind, err := c.GroupVersionKindFor(into)
 	if err != nil {
 		return err
@@ -386,12 +393,15 @@ func (c keepingClient) get(ctx context.Context, t ObjectKey, into client.Object,
 	switch {
 	case ok && !live:
 		return answerWith(known.object, t, into)
+	case !live && c.stored(t, into):
+		return nil
 	case c.terms.mayBeMissing && !live && c.recent.missing(t):
 		return answerWith(nil, t, into)
 	}
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, into, opts...)
 	if answer, ok := answered(into, err); ok {
 		c.recent.put(t, answer, began)
+		c.wants(t, answer)
 	}
 	return err
 }
@@ -423,6 +433,7 @@ func (c keepingClient) writes(o client.Object, dryRun []string, write func() (an
 		kept, _ = answered(answer, nil)
 	}
 	c.recent.wrote(t, began, kept)
+	c.wants(t, kept)
 	return err
 }
 

@@ -84,7 +84,7 @@ func (l *roster) note(t ObjectKey, c Change) {
 
 // rosterOf returns the roster of a list, or nil if it must be read live.
 func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
-	if covered := r.covers(); covered == nil || !covered(t) {
+	if watches := r.watching(); watches == nil || !watches.Covers(t) {
 		return nil
 	}
 	r.lock.Lock()
@@ -101,12 +101,12 @@ func (r *Recent) rosterOf(t ObjectKey, only Only) *roster {
 	return l
 }
 
-// covers returns the function that reports what the watches cover. It must be called WITHOUT the lock: it waits for
-// the lock of a watch, which calls Changed with that lock held.
-func (r *Recent) covers() func(ObjectKey) bool {
+// watching returns what the watches say. What they are asked must be asked WITHOUT the lock: it waits for the lock of a
+// watch, which calls Changed with that lock held.
+func (r *Recent) watching() Watching {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return r.covered
+	return r.watches
 }
 
 // take takes the changes to read. whole reports that the list must be read again instead: from now on its changes are
@@ -235,7 +235,7 @@ func (c keepingClient) news(ctx context.Context, l *roster, only Only, changed m
 			unread[t] = change
 			continue
 		}
-		o, err := itemOf(into)
+		o, err := emptyOf(into)
 		if err != nil {
 			return err
 		}
@@ -261,8 +261,8 @@ func (l *roster) put(cluster plans.Side, kind string, only Only, o client.Object
 	l.known[key] = kept
 }
 
-// itemOf returns an empty object of the type that a list has.
-func itemOf(list client.ObjectList) (client.Object, error) {
+// emptyOf returns an empty object of the type that a list has.
+func emptyOf(list client.ObjectList) (client.Object, error) {
 	items, err := meta.GetItemsPtr(list)
 	if err != nil {
 		return nil, err

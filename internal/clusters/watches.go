@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,8 +16,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
 // Watches are the watches of one cluster. All followers of the same kind in the same namespace share one
@@ -26,8 +23,8 @@ import (
 // kinds and namespaces.
 type Watches struct {
 	Of metadata.Interface
-	// nodes, if set, lists and watches whole nodes.
-	nodes   *cache.ListWatch
+	// whole list and watch whole objects; nil for none.
+	whole   wholly
 	lock    sync.Mutex
 	open    map[subject]*watched
 	running sync.WaitGroup
@@ -51,11 +48,11 @@ func NewWatches(config *rest.Config) (*Watches, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := nodeLister(config)
+	whole, err := newWholly(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Watches{Of: c, nodes: nodes, open: map[subject]*watched{}}, nil
+	return &Watches{Of: c, whole: whole, open: map[subject]*watched{}}, nil
 }
 
 // follow tells a listener every change of a subject until ctx ends. The listener must not block. A new watch
@@ -95,28 +92,32 @@ func (w *Watches) leave(s subject, one *watched, user *listener) {
 
 // lister returns what lists and watches a subject, and an object as it returns them.
 func (w *Watches) lister(s subject, one *watched) (cache.ListerWatcher, runtime.Object) {
-	of := w.Of.Resource(s.resource).Namespace(s.namespace)
-	from, example := &cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return of.Watch(ctx, o) },
-	}, runtime.Object(&metav1.PartialObjectMetadata{})
-	if w.nodes != nil && s.resource == nodes()["Node"] {
-		from, example = w.nodes, &corev1.Node{}
-	}
+	from, example := w.source(s)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			if o.ResourceVersion == "0" {
 				o.ResourceVersion, o.ResourceVersionMatch = "", ""
 			}
-			ctx, room := weight.WithRoom(ctx)
-			defer room.Give()
-			return from.ListWithContext(ctx, o)
+			return one.listed(ctx, from, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			stream, err := from.WatchWithContext(ctx, o)
 			return one.attended(stream, err, w.running.Go)
 		},
 	}, w.Of), example
+}
+
+// source returns what lists and watches the objects of a subject whole, if there is that, or else their names and
+// versions.
+func (w *Watches) source(s subject) (*cache.ListWatch, runtime.Object) {
+	if from, of := w.whole.lists(s); from != nil {
+		return from, of
+	}
+	of := w.Of.Resource(s.resource).Namespace(s.namespace)
+	return &cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return of.Watch(ctx, o) },
+	}, &metav1.PartialObjectMetadata{}
 }
 
 // watched is one open watch, as the store of its Reflector. It keeps the names and versions of objects,
@@ -126,6 +127,8 @@ type watched struct {
 	lock     sync.Mutex
 	versions map[types.NamespacedName]reported
 	nodes    map[types.NamespacedName]*node
+	kept     map[types.NamespacedName]*kept // the objects that somebody wants
+	left     int                            // of these, when some were last let go
 	users    []*listener
 	synced   bool // everything that exists has been reported
 	open     bool // the API server is sending changes
@@ -295,21 +298,8 @@ func (w attendedWatch) Stop() { w.stop() }
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore. It drops all but names, versions and generations, and what counts of
-// nodes: a cluster may have many volumes, which all arrive at once.
-func (w *watched) Transformer() cache.TransformFunc { return trimmed }
-
-func trimmed(o any) (any, error) {
-	switch m := o.(type) {
-	case *corev1.Node:
-		return asNode(m), nil
-	case *metav1.PartialObjectMetadata:
-		return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
-		}}, nil
-	}
-	return o, nil
-}
+// Transformer implements cache.TransformingStore: a cluster may have many volumes, which all arrive at once.
+func (w *watched) Transformer() cache.TransformFunc { return w.trimmed }
 
 // see reports an object whose version has changed. The caller holds the lock.
 func (w *watched) see(o any) (types.NamespacedName, error) {
@@ -318,6 +308,11 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 		return types.NamespacedName{}, err
 	}
 	key, is := keyOf(m), reported{m.GetUID(), m.GetResourceVersion()}
+	k := w.kept[key]
+	one := itemOf(o, m, k != nil)
+	if k != nil && one.object != nil {
+		k.object = one.object
+	}
 	was, known := w.versions[key]
 	if was == is {
 		return key, nil
@@ -328,15 +323,12 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 	}
 	w.versions[key] = is
 	c := Change{Version: is.version, UID: is.uid, Generation: m.GetGeneration(), Turned: !known || was.uid != is.uid}
-	if whole, ok := o.(*corev1.Node); ok { // not trimmed yet
-		o = asNode(whole)
-	}
-	if n, ok := o.(*node); ok {
-		c = n.since(w.nodes[key])
+	if one.node != nil {
+		c = one.node.since(w.nodes[key])
 		if w.nodes == nil {
 			w.nodes = map[types.NamespacedName]*node{}
 		}
-		w.nodes[key] = n
+		w.nodes[key] = one.node
 	}
 	w.told(key, c)
 	return key, nil
@@ -345,6 +337,9 @@ func (w *watched) see(o any) (types.NamespacedName, error) {
 func (w *watched) gone(key types.NamespacedName) {
 	delete(w.versions, key)
 	delete(w.nodes, key)
+	if k := w.kept[key]; k != nil {
+		k.object = nil
+	}
 	w.told(key, Change{Gone: true, Turned: true})
 }
 

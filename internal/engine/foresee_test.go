@@ -61,7 +61,7 @@ func TestTheNextWaveIsReadAhead(t *testing.T) {
 			e, step := scripted(t, plans.Release, see(release))
 			on := &counting{Client: e.on[plans.Source], t: t, claim: e.plan.ClaimName(plans.Source, "data", step.Ordinals.Start-1)}
 			e.ahead.on = clusters.Clusters{plans.Source: on, plans.Destination: on}
-			e.Recent.Keep(func() time.Time { return time.Unix(1000, 0) }, func(clusters.ObjectKey) bool { return false }, nil)
+			e.Recent.Keep(func() time.Time { return time.Unix(1000, 0) }, nil)
 			e.Beside = func(read func()) func() { read(); return func() {} }
 			c.before(e)
 			if _, err := e.Advance(t.Context()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/clusterstest"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -158,7 +159,7 @@ func TestBudgetsAreAskedForAgainBeforeEveryWave(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(pg("shop")...).WithObjects(c.budgets...).Build()
 			recent, on := clusters.NewRecent(), clusters.Clusters{plans.Source: api, plans.Destination: api}
-			recent.Keep(time.Now, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false }) //nolint:forbidigo // the time does not matter
+			recent.Keep(time.Now, clusterstest.Covering{}) //nolint:forbidigo // the time does not matter
 			i := check.Inspect(p, recent.Clients(p, on))
 			i.Taken, i.Midway = c.name != "ours, whose record is lost", true
 			var err error

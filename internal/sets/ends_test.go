@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/clusterstest"
 	"github.com/stsmigrate/stsmigrate/internal/sets/copies"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/planstest"
@@ -411,7 +412,7 @@ func watched(t *testing.T, s *scene) Steps {
 	t.Helper()
 	w, recent, reads := s.steps(), clusters.NewRecent(), &clusters.ReadCache{}
 	reads.Clear()
-	recent.Keep(func() time.Time { return time.Unix(0, 0) }, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
+	recent.Keep(func() time.Time { return time.Unix(0, 0) }, clusterstest.Covering{})
 	recent.Changed(clusters.ObjectKey{Cluster: plans.Source}, clusters.Change{Idle: true})
 	w.On = reads.Clients(s.plan, recent.Clients(s.plan, w.On))
 	if pods, err := w.EveryPod(t.Context(), plans.Destination); err != nil || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == "db-0" }) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/clusterstest"
 	"github.com/stsmigrate/stsmigrate/internal/engine"
 	"github.com/stsmigrate/stsmigrate/internal/engine/runner"
 	"github.com/stsmigrate/stsmigrate/internal/records"
@@ -134,7 +135,7 @@ func watching(t *testing.T, w *world, direction plans.Direction) watched {
 	w.fenced = max(w.fenced, r.epoch)
 	wake := clusters.NewChangeSignal()
 	wake.Recent = e.Recent
-	e.Recent.Keep(time.Now, func(clusters.ObjectKey) bool { return true }, func(clusters.ObjectKey) bool { return false })
+	e.Recent.Keep(time.Now, clusterstest.Covering{})
 	for side, s := range w.on {
 		s.watches = append(s.watches, func(k key, c clusters.Change) {
 			wake.Notify(clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}, c)

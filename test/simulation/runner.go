@@ -133,11 +133,11 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 
 // watch makes an engine keep what it reads, and tells it of every change. A read takes a millisecond.
 func (r *process) watch(e *engine.Engine) {
-	reads, there := 0, map[clusters.ObjectKey]bool{} // what its watches have reported
+	reads, told := 0, telling{}
 	e.Recent.Keep(func() time.Time {
 		reads++
 		return time.UnixMilli(int64(reads))
-	}, func(clusters.ObjectKey) bool { return true }, func(t clusters.ObjectKey) bool { return !there[t] })
+	}, told)
 	e.Beside = r.beside
 	for _, side := range plans.Sides() {
 		if side == plans.Destination && r.w.options.Mode != plans.Reimport {
@@ -147,12 +147,16 @@ func (r *process) watch(e *engine.Engine) {
 		named := func(k key) clusters.ObjectKey {
 			return clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}
 		}
-		for k := range s.objects {
-			there[named(k)] = true
+		for k, o := range s.objects {
+			told[named(k)] = o
 		}
 		s.watches = append(s.watches, func(k key, c clusters.Change) {
+			now := s.objects[k]
 			tell := func() {
-				there[named(k)] = !c.Gone
+				delete(told, named(k))
+				if !c.Gone {
+					told[named(k)] = now
+				}
 				e.Recent.Changed(named(k), c)
 			}
 			if r.w.options.Lag {
@@ -163,6 +167,21 @@ func (r *process) watch(e *engine.Engine) {
 		})
 	}
 }
+
+// telling are the objects as watches have last reported them.
+type telling map[clusters.ObjectKey]client.Object
+
+// Covers implements clusters.Watching.
+func (telling) Covers(clusters.ObjectKey) bool { return true }
+
+// Absent implements clusters.Watching.
+func (o telling) Absent(t clusters.ObjectKey) bool { return o[t] == nil }
+
+// Stored implements clusters.Watching.
+func (o telling) Stored(t clusters.ObjectKey) client.Object { return o[t] }
+
+// Wants implements clusters.Watching.
+func (telling) Wants(clusters.ObjectKey, client.Object) {}
 
 func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if err := c.r.unanswered(c.store); err != nil {

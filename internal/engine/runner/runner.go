@@ -113,7 +113,7 @@ func (c Runner) Run(ctx context.Context, command plans.Command) (p engine.Progre
 	}
 	wake := clusters.NewChangeSignal()
 	wake.Recent = e.Recent
-	e.Recent.Keep(c.Now, wake.Covers, wake.Absent)
+	e.Recent.Keep(c.Now, wake)
 	e.Beside = beside
 	wake.Watch(clusters.Urgent(background), c.Plan, c.Watches)
 	if j, _, err = c.Store.Journal(ctx, c.Plan); err != nil {
