@@ -212,7 +212,7 @@ func (w *watched) want(key types.NamespacedName, as client.Object) {
 	}
 	k.used = true
 	if as != nil && w.versions[key] == (reported{as.GetUID(), as.GetResourceVersion()}) {
-		k.object = as
+		k.object, _ = as.DeepCopyObject().(client.Object)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stsmigrate/stsmigrate/plans"
 )
 
 // Only is an option of a list of which the caller needs few objects. A client that keeps lists (Recent) then returns
@@ -182,7 +181,7 @@ func (c keepingClient) all(ctx context.Context, t ObjectKey, l *roster, only Onl
 		}
 		return list
 	}
-	if err := Each(ctx, c.Client, page, func(o client.Object) { l.put(t.Cluster, t.Kind, only, o) }, client.InNamespace(t.Namespace)); err != nil {
+	if err := Each(ctx, c.Client, page, func(o client.Object) { c.listed(l, t, only, o) }, client.InNamespace(t.Namespace)); err != nil {
 		return err
 	}
 	l.version = first.GetResourceVersion()
@@ -245,20 +244,29 @@ func (c keepingClient) news(ctx context.Context, l *roster, only Only, changed m
 		case err != nil:
 			return err
 		default:
-			l.put(t.Cluster, t.Kind, only, o)
+			l.put(t, only, o)
 		}
 	}
 	return nil
 }
 
-func (l *roster) put(cluster plans.Side, kind string, only Only, o client.Object) {
-	key := ObjectKey{cluster, kind, o.GetNamespace(), o.GetName()}
+// listed takes an object of a list. From then on the watch may answer for it.
+func (c keepingClient) listed(l *roster, of ObjectKey, only Only, o client.Object) {
+	if t := (ObjectKey{of.Cluster, of.Kind, o.GetNamespace(), o.GetName()}); l.put(t, only, o) && (only.Needs == nil || only.Needs(o)) {
+		c.recent.listed(t, o)
+		c.wants(t, o)
+	}
+}
+
+// put keeps an object if it is selected, and reports whether it is.
+func (l *roster) put(t ObjectKey, only Only, o client.Object) bool {
 	kept := only.Keep(o)
 	if kept == nil {
-		delete(l.known, key)
-		return
+		delete(l.known, t)
+		return false
 	}
-	l.known[key] = kept
+	l.known[t] = kept
+	return true
 }
 
 // emptyOf returns an empty object of the type that a list has.

@@ -3,6 +3,7 @@ package clusters
 import (
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,6 +35,15 @@ func (r *Recent) meets(t ObjectKey, o client.Object, late bool) {
 		}
 	case late && before && known.version == "": // it may have been read before a write
 	case !before || known.version == "" || later(o.GetResourceVersion(), known.version):
+		r.met[t] = met{o.GetResourceVersion()}
+	}
+}
+
+// listed notes the version of an object in a list, which is no later than what a read after it shows.
+func (r *Recent) listed(t ObjectKey, o client.Object) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if _, known := r.met[t]; !known { // a write whose answer is not known may be later
 		r.met[t] = met{o.GetResourceVersion()}
 	}
 }
@@ -78,20 +88,17 @@ func (c keepingClient) wants(t ObjectKey, o client.Object) {
 		return
 	}
 	if u, whole := o.(*unstructured.Unstructured); whole {
-		o = c.typed(u)
+		if o = typedFor(t.Kind); typed(u, o) != nil {
+			return
+		}
 	}
 	watches.Wants(t, o)
 }
 
-// typed returns an object as its Go type, or nil.
-func (c keepingClient) typed(u *unstructured.Unstructured) client.Object {
-	o, err := c.Scheme().New(u.GroupVersionKind())
-	if err != nil {
-		return nil
+// typedFor returns an empty object of a kind that has hasWhole.
+func typedFor(kind string) client.Object {
+	if kind == "PersistentVolume" {
+		return &corev1.PersistentVolume{}
 	}
-	into, ok := o.(client.Object)
-	if !ok || typed(u, into) != nil {
-		return nil
-	}
-	return into
+	return &corev1.PersistentVolumeClaim{}
 }

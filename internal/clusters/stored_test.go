@@ -90,6 +90,26 @@ func TestNoStoredObjectIsOlderThanWhatIsKnown(t *testing.T) {
 	}
 }
 
+// The objects of a list that is kept are known by the list: what the watch reports of them is read from it.
+func TestTheChangesOfAListAreReadFromTheWatch(t *testing.T) {
+	r := recent(t, onePod("web-0"), onePod("web-1"))
+	r.Changed(podKey("other"), Change{Version: "1"})
+	r.list(t, named("web"))
+	r.asked(t, "list")
+	r.reports(versioned("web-1", "1000"))
+	var pods corev1.PodList
+	if err := r.on.List(t.Context(), &pods, client.InNamespace("shop"), named("web")); err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 2 || pods.Items[1].ResourceVersion != "1000" {
+		t.Errorf("%v, expected web-1 as the watch has reported it", pods.Items)
+	}
+	r.asked(t)
+	if len(r.wanted) != 2 {
+		t.Errorf("%q are wanted, expected both pods", r.wanted)
+	}
+}
+
 // After a write whose answer is lost, an API server is asked: the write may have been carried out.
 func TestNothingStoredAnswersAfterALostWrite(t *testing.T) {
 	r := recent(t, onePod("web-0"))
