@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +134,10 @@ func (r *process) engine(ctx context.Context) (*engine.Engine, error) {
 
 // watch makes an engine keep what it reads, and tells it of every change. A read takes a millisecond.
 func (r *process) watch(e *engine.Engine) {
-	reads, told := 0, telling{}
+	reads, told := 0, &telling{now: map[clusters.ObjectKey]client.Object{}, before: map[clusters.ObjectKey][]client.Object{}}
+	if r.w.options.Lag {
+		told.any = rand.New(rand.NewPCG(r.w.options.Seed, 229)).IntN
+	}
 	e.Recent.Keep(func() time.Time {
 		reads++
 		return time.UnixMilli(int64(reads))
@@ -148,15 +152,12 @@ func (r *process) watch(e *engine.Engine) {
 			return clusters.ObjectKey{Cluster: side, Kind: k.kind, Namespace: k.namespace, Name: k.name}
 		}
 		for k, o := range s.objects {
-			told[named(k)] = o
+			told.now[named(k)] = o
 		}
 		s.watches = append(s.watches, func(k key, c clusters.Change) {
 			now := s.objects[k]
 			tell := func() {
-				delete(told, named(k))
-				if !c.Gone {
-					told[named(k)] = now
-				}
+				told.see(named(k), now, c.Gone)
 				e.Recent.Changed(named(k), c)
 			}
 			if r.w.options.Lag {
@@ -168,20 +169,45 @@ func (r *process) watch(e *engine.Engine) {
 	}
 }
 
-// telling are the objects as watches have last reported them.
-type telling map[clusters.ObjectKey]client.Object
+// telling are the objects as watches have last reported them. With any, they may be as they were reported before, or
+// not there: a store that lags, goes back, and skips.
+type telling struct {
+	now    map[clusters.ObjectKey]client.Object
+	before map[clusters.ObjectKey][]client.Object
+	any    func(int) int
+}
+
+func (o *telling) see(t clusters.ObjectKey, is client.Object, gone bool) {
+	if was := o.now[t]; was != nil {
+		o.before[t] = append(o.before[t], was)
+	}
+	if delete(o.now, t); !gone {
+		o.now[t] = is
+	}
+}
 
 // Covers implements clusters.Watching.
-func (telling) Covers(clusters.ObjectKey) bool { return true }
+func (*telling) Covers(clusters.ObjectKey) bool { return true }
 
 // Absent implements clusters.Watching.
-func (o telling) Absent(t clusters.ObjectKey) bool { return o[t] == nil }
+func (o *telling) Absent(t clusters.ObjectKey) bool { return o.now[t] == nil }
 
 // Stored implements clusters.Watching.
-func (o telling) Stored(t clusters.ObjectKey) client.Object { return o[t] }
+func (o *telling) Stored(t clusters.ObjectKey) client.Object {
+	if o.any == nil {
+		return o.now[t]
+	}
+	switch k := o.any(6); {
+	case k == 0:
+		return nil
+	case k <= 2 && len(o.before[t]) > 0:
+		return o.before[t][o.any(len(o.before[t]))]
+	}
+	return o.now[t]
+}
 
 // Wants implements clusters.Watching.
-func (telling) Wants(clusters.ObjectKey, client.Object) {}
+func (*telling) Wants(clusters.ObjectKey, client.Object) {}
 
 func (c *conn) Get(ctx context.Context, k client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if err := c.r.unanswered(c.store); err != nil {
