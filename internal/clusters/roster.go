@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
 )
 
 // Only is an option of a list of which the caller needs few objects. A client that keeps lists (Recent) then returns

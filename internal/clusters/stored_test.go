@@ -58,6 +58,7 @@ func TestNoStoredObjectIsOlderThanWhatIsKnown(t *testing.T) {
 		"as it was read":              {func(*testing.T, *recently) {}, "999", nil},
 		"the watch has fallen behind": {func(*testing.T, *recently) {}, "998", []string{"get web-0"}},
 		"it was written, and the answer is later": {func(t *testing.T, r *recently) {
+			t.Helper()
 			pod := r.get(t, "web-0")
 			pod.Labels = map[string]string{"new": "label"}
 			if err := r.on.Patch(t.Context(), pod, client.MergeFrom(onePod("web-0"))); err != nil {
@@ -66,11 +67,13 @@ func TestNoStoredObjectIsOlderThanWhatIsKnown(t *testing.T) {
 			r.requests = nil
 		}, "1000", []string{"get web-0"}},
 		"it was deleted": {func(t *testing.T, r *recently) {
+			t.Helper()
 			if err := r.on.Delete(t.Context(), onePod("web-0")); err != nil {
 				t.Fatal(err)
 			}
 		}, "1000", []string{"get web-0"}},
 		"the watch goes back": {func(t *testing.T, r *recently) {
+			t.Helper()
 			r.reports(versioned("web-0", "2000"))
 			r.get(t, "web-0")
 		}, "1999", []string{"get web-0"}},
@@ -168,15 +171,6 @@ func TestAWatchKeepsWhatIsWanted(t *testing.T) {
 	if o, ok := w.stored(key).(*corev1.Pod); !ok || o.ResourceVersion != "6" || o.Spec.NodeName != "node-a" {
 		t.Errorf("%v, expected the whole pod of version 6", o)
 	}
-	w.crowded = true
-	if w.stored(key) != nil {
-		t.Error("a watch answers that does not have all")
-	}
-	w.crowded, w.open = false, false
-	if w.stored(key) != nil {
-		t.Error("a watch answers that has ended")
-	}
-	w.open = true
 	if err := w.Delete(pod("web-0", "8")); err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +180,29 @@ func TestAWatchKeepsWhatIsWanted(t *testing.T) {
 	reported(pod("web-0", "9"))
 	if o := w.stored(key); o == nil {
 		t.Error("the next pod of its name is not kept")
+	}
+}
+
+// A watch that has ended, or had no room for an object, answers nothing.
+func TestABrokenWatchAnswersNothing(t *testing.T) {
+	w := &watched{versions: map[types.NamespacedName]reported{}, open: true, synced: true}
+	key, pod := types.NamespacedName{Namespace: "shop", Name: "web-0"}, versioned("web-0", "5")
+	if err := w.Update(pod); err != nil {
+		t.Fatal(err)
+	}
+	w.want(key, pod)
+	for name, breaks := range map[string]func(){
+		"not all was reported": func() { w.synced = false },
+		"it has ended":         func() { w.open = false },
+		"it had no room":       func() { w.crowded = true },
+	} {
+		w.synced, w.open, w.crowded = true, true, false
+		if w.stored(key) == nil {
+			t.Fatal("a watch that is well does not answer")
+		}
+		if breaks(); w.stored(key) != nil {
+			t.Errorf("%s, and it answers", name)
+		}
 	}
 }
 
