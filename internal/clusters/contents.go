@@ -85,7 +85,7 @@ func (c wholly) lists(s subject) (*cache.ListWatch, client.Object) {
 type item struct {
 	metav1.ObjectMeta
 
-	// node has what counts of a node, and object the whole object if somebody wants it.
+	// node has what counts of a node, and object the whole object if a plan wants it.
 	node   *node
 	object client.Object
 }
@@ -96,7 +96,7 @@ func (*item) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 // DeepCopyObject implements runtime.Object. An item is never changed.
 func (i *item) DeepCopyObject() runtime.Object { return i }
 
-// trimmed drops all but names, versions and generations, what counts of nodes, and the objects that somebody wants.
+// trimmed drops all but names, versions and generations, what counts of nodes, and the objects that a plan wants.
 func (w *watched) trimmed(o any) (any, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *watched) page(ctx context.Context, from *cache.ListWatch, o metav1.List
 	})
 }
 
-// kept is an object that somebody wants.
+// kept is an object that a plan wants.
 type kept struct {
 	object client.Object // as it was last reported; nil for not yet
 	used   bool          // since the last one was let go

@@ -127,7 +127,7 @@ type watched struct {
 	lock     sync.Mutex
 	versions map[types.NamespacedName]reported
 	nodes    map[types.NamespacedName]*node
-	kept     map[types.NamespacedName]*kept // the objects that somebody wants
+	kept     map[types.NamespacedName]*kept // the objects that a plan wants
 	left     int                            // of these, when some were last let go
 	users    []*listener
 	synced   bool // everything that exists has been reported
