@@ -143,7 +143,7 @@ func TestOnlyAccountsOfKubernetesNameAHome(t *testing.T) {
 		{"{alice,system:serviceaccount:other:orchestrator,system:serviceaccount:other:second}", []string{"stsmigrate", "other"}},
 	} {
 		all := with(t, "policies.accounts="+c.accounts)
-		for _, name := range []string{"stsmigrate-records", "stsmigrate-migrations"} {
+		for _, name := range []string{"stsmigrate-records"} {
 			of := into[admissionv1.ValidatingAdmissionPolicy](t, find(t, all, "ValidatingAdmissionPolicy", name))
 			if homes := of.Spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values; !slices.Equal(homes, c.want) {
 				t.Errorf("%s, with accounts %s, is for the namespaces %v, expected %v", name, c.accounts, homes, c.want)

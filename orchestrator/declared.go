@@ -29,6 +29,14 @@ func (w *Setup) said(j *journal.Journal, d *records.Declared) *plans.Declaration
 	return &spec
 }
 
+// declared reads the object of a plan from the cache; nil if there is none, or none that counts.
+func (w *Setup) declared(ctx context.Context, plan string) (*records.Declared, error) {
+	if !w.serves(plan) {
+		return nil, nil
+	}
+	return records.ReadDeclared(ctx, w.Cached, w.Namespace, plan)
+}
+
 // hear records a pause and the refusal of a request in the journal: neither needs a process that takes
 // the plan over. The object is read AFTER the journal that is replaced. Of two processes, the one with
 // the older object therefore fails.

@@ -8,6 +8,7 @@
 //	draft.go      makes the plan of a StatefulSetMigration that has none
 //	guard.go      keeps the objects of a plan under way from being deleted
 //	mirror.go     writes the status of a StatefulSetMigration
+//	requested.go  which plans objects of other namespaces request, and for whom these speak
 //	notices.go    has the changes of states sent to a receiver (package notify), by one process of several
 //	page.go       serves the page of all plans (package dashboard) to users who may list them
 //	run.go        one plan under way, from its clusters to its end

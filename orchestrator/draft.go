@@ -38,6 +38,10 @@ type drafting struct {
 // without handles a plan that does not exist: it buries an old journal and has the plan made, for the
 // user to approve.
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
+	h.forget(name, d != nil)
+	if d == nil {
+		h.notices.forget(name)
+	}
 	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
 		h.with(name, func(s *planState) { s.draft, s.says = nil, saying{} })
 		return reconcile.Result{}, err
@@ -47,6 +51,8 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	case d.Object.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, h.alter(ctx, d.Object.DeepCopy(), func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
 	case at.wrong != nil:
+	case plans.RefuseStoredName(name) != nil:
+		at.wrong = reasons.Because(reasons.DeclarationInvalid, plans.RefuseStoredName(name))
 	case d.Over(): // its record was deleted after the end
 		return reconcile.Result{}, nil
 	case d.Spec.ApprovedHash != "":
@@ -100,10 +106,13 @@ func (h *Orchestrator) drafted(ctx context.Context, name string, d *records.Decl
 // draft makes a plan with the permissions of the orchestrator, and stores it.
 func (w *Setup) draft(ctx context.Context, name string, d *plans.Declaration) error {
 	refs, on := map[plans.Side]plans.Ref{}, clusters.Clusters{}
-	target := d.Destination.Place
-	target.Context, target.Namespace = cmp.Or(target.Context, d.Source.Context), cmp.Or(target.Namespace, d.Source.Namespace)
-	target.Name, target.Kind = d.Source.Name, cmp.Or(target.Kind, d.Source.Kind)
-	for side, place := range map[plans.Side]plans.Place{plans.Source: d.Source, plans.Destination: target} {
+	from, target := d.Source, d.Destination.Place
+	if own, _ := plans.RequestedIn(name); from.Namespace == "" {
+		from.Namespace = own
+	}
+	target.Context, target.Namespace = cmp.Or(target.Context, from.Context), cmp.Or(target.Namespace, from.Namespace)
+	target.Name, target.Kind = from.Name, cmp.Or(target.Kind, from.Kind)
+	for side, place := range map[plans.Side]plans.Place{plans.Source: from, plans.Destination: target} {
 		if place.Namespace == "" {
 			return fmt.Errorf("spec.%s.namespace is empty, expected that of the set", side)
 		}
@@ -125,6 +134,9 @@ func (w *Setup) draft(ctx context.Context, name string, d *plans.Declaration) er
 		}
 		refs[side] = plans.Ref{Cluster: uid, Context: cmp.Or(place.Context, fleet.Home), Namespace: place.Namespace, Name: place.Name, Kind: kind}
 		on[side] = end.Client
+	}
+	if err := spokenFor(ctx, w.Fleet.Own, name, refs, on); err != nil {
+		return err
 	}
 	asked := d.Spec
 	asked.Placeholder = asked.Placeholder.Or(w.PlaceholderImage)

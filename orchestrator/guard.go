@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,6 +91,36 @@ func (m *memory) unbegun(ctx context.Context, p *plans.Plan, o client.Object) (b
 	}
 	j, _, err := records.NewStore(m.Live, m.Namespace, p.Name).Journal(ctx, p)
 	return err == nil && j.Epoch == 0, err
+}
+
+// retracted deletes the record of a plan if it is outdated, and reports whether it was. What was read from a cache is
+// read again first. A process that is about to begin the plan sees that its object does not approve it (still), and a
+// record that one has begun is kept by its finalizer.
+func (m *memory) retracted(ctx context.Context, p *plans.Plan, j *journal.Journal, d *records.Declared) (bool, error) {
+	if !outdated(p, j, d) {
+		return false, nil
+	}
+	store := records.NewStore(m.Live, m.Namespace, p.Name)
+	var record corev1.ConfigMap
+	if err := m.Live.Get(ctx, client.ObjectKeyFromObject(m.object(p)), &record); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	d, err := records.ReadDeclared(ctx, m.Live, m.Namespace, p.Name)
+	if err != nil {
+		return false, err
+	}
+	j, _, err = store.Journal(ctx, p)
+	if err != nil && !errors.As(err, new(records.ErrNoJournal)) {
+		return false, err
+	}
+	lost := j == nil && slices.Contains(record.Finalizers, records.UnderWay)
+	switch {
+	case lost, record.DeletionTimestamp != nil, !outdated(p, j, d):
+		return false, nil
+	case j != nil && j.Over():
+		return true, store.Forget(ctx, p, m.Holder, m.dead(ctx, p.Name), m.Now)
+	}
+	return true, writes.IgnoreAnswers(writes.Delete(ctx, m.Live, &record))
 }
 
 // alter changes an object as it is now, if it exists. If it loses to other writers every time, it

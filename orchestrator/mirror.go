@@ -132,14 +132,15 @@ func (s standing) message() (reasons.ID, string) {
 
 // next returns what the user can do next, or "".
 func (s standing) next(namespace string) string {
+	object := records.NewDeclared(namespace, s.name)
 	command := func(verb string) string {
-		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, s.name, namespace)
+		return fmt.Sprintf("`stsmigrate %s %s -n %s --context HOME`", verb, object.GetName(), object.GetNamespace())
 	}
 	switch j := s.journal; {
 	case s.wrong != nil, j != nil && j.Overdue != "" && j.Blocked == "":
 		return command("status")
 	case j == nil && s.plan != nil:
-		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", namespace, s.name, s.plan.Hash)
+		return fmt.Sprintf("review status.summary of StatefulSetMigration %s/%s, and set spec.approvedHash to %s", object.GetNamespace(), object.GetName(), s.plan.Hash)
 	case j != nil && s.plan != nil:
 		return engine.Advice(s.plan, j, s.holder, s.asked.Work, command)
 	}
@@ -233,6 +234,9 @@ func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, err
 	before := s.declared.Status
 	before.Notified = nil // another field manager writes it
 	next := shows(before, s, metav1.NewTime(h.Now()))
+	if s.plan != nil {
+		h.with(s.name, func(known *planState) { next.PlanFile = known.known.file })
+	}
 	same := equality.Semantic.DeepEqual(before, next)
 	what := fmt.Sprint(s.declared.Object.GetUID(), next.ObservedGeneration, next.State, next.Message)
 	if left := h.disputed(s.name, what, same); same || left > 0 {
@@ -263,6 +267,13 @@ func (h *Orchestrator) showing(ctx context.Context, s standing, later time.Durat
 // unapproved returns the standing of a plan that is not approved, with what the user has to do.
 func (s standing) unapproved() standing {
 	s.waitsID, s.waits = reasons.WaitsForApproval, fmt.Sprintf("waits for approval: look at status.summary, and set spec.approvedHash to %s", s.plan.Hash)
+	again := "delete the ConfigMap"
+	if from, _ := plans.RequestedIn(s.name); from != "" {
+		again = "delete this object and create it again"
+		if file, err := shownFile(s.plan); err != nil || file == "" {
+			s.waits += fmt.Sprintf("; the plan has more than %d KiB, so the object does not show it: it is in ConfigMap %s in the namespace of the orchestrator", maxPlanFile>>10, records.RecordName(s.name))
+		}
+	}
 	d := s.declared
 	if d == nil || d.Spec == nil {
 		return s
@@ -270,11 +281,26 @@ func (s standing) unapproved() standing {
 	field := s.plan.Differs(d.Spec)
 	switch said := d.Spec.ApprovedHash; {
 	case said != "":
-		s.wrong = reasons.Because(reasons.ApprovalOutdated, fmt.Errorf("spec.approvedHash is %s, but the stored plan (ConfigMap %s) has the hash %s: the plan does not begin; approve the stored plan in a new object, or delete the ConfigMap", said, records.RecordName(s.name), s.plan.Hash))
+		s.wrong = reasons.Because(reasons.ApprovalOutdated, fmt.Errorf("spec.approvedHash is %s, but the stored plan (ConfigMap %s) has the hash %s: the plan does not begin; approve the stored plan in a new object, or %s", said, records.RecordName(s.name), s.plan.Hash, again))
 	case field != "":
 		s.wrong = reasons.Because(reasons.DeclarationDiffers, errors.New(stale(s.name, field)))
 	}
 	return s
+}
+
+// maxPlanFile is how many bytes of a plan its object shows: more would leave too little room for the rest of it.
+const maxPlanFile = 512 << 10
+
+// shownFile returns the plan as a file, for the status of an object whose users may not read where the record is.
+func shownFile(p *plans.Plan) (string, error) {
+	if from, _ := plans.RequestedIn(p.Name); from == "" {
+		return "", nil
+	}
+	raw, err := plans.Encode(p)
+	if err != nil || len(raw) > maxPlanFile {
+		return "", err
+	}
+	return string(raw), nil
 }
 
 func stale(name, field string) string {

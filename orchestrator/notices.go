@@ -202,13 +202,13 @@ func (n *notices) lead(ctx context.Context) {
 		n.leads = false
 		n.lock.Unlock()
 	}()
-	all, err := records.ListDeclared(ctx, n.memory.Cached, client.InNamespace(n.memory.Namespace))
+	all, err := records.ListDeclared(ctx, n.memory.Cached)
 	if err != nil {
 		log.Log.WithName("notifications").Info("the plans cannot be listed: each is sent when it changes", "error", err.Error())
 	}
 	names := make([]string, 0, len(all))
 	for _, d := range all {
-		names = append(names, d.Object.GetName())
+		names = append(names, records.PlanOf(n.memory.Namespace, d.Object))
 	}
 	slices.Sort(names)
 	go func() { // the names may be more than the channel holds

@@ -61,9 +61,8 @@ type Setup struct {
 	MaxPlans int
 	// ForgetAfter is how long the record of an ended plan is kept; 0 means for ever.
 	ForgetAfter time.Duration
-	// Requesters reports that admission writes down who has set each request of a StatefulSetMigration.
-	Requesters bool
-	Events     record.EventRecorder
+	Requests
+	Events record.EventRecorder
 	// Board has the rows of the page of all plans.
 	Board  *dashboard.Board
 	gauges *gauges
@@ -74,6 +73,8 @@ type Setup struct {
 type known struct {
 	uid  types.UID
 	plan *plans.Plan
+	// file is the plan as the object shows it whose users may not read the record.
+	file string
 }
 
 // Release is what the program is from.
@@ -142,7 +143,7 @@ func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reco
 
 func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.Result, err error) {
 	defer plans.RecoverPanic(&err)
-	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	d, err := h.declared(ctx, name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -151,16 +152,15 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 		return reconcile.Result{}, err
 	}
 	if p == nil {
-		h.forget(name, d != nil)
-		if d == nil {
-			h.notices.forget(name)
-		}
 		return h.without(ctx, name, d)
 	}
 	h.with(name, func(s *planState) {
 		s.told.isNews(aboutRecord, "")
 		s.draft = nil
 	})
+	if gone, err := h.retracted(ctx, p, j, d); gone || err != nil {
+		return reconcile.Result{}, err // the deletion requeues the plan
+	}
 	if j == nil {
 		h.with(name, (*planState).end) // it writes nothing without the journal, and recovery needs its Lease
 		return h.opened(ctx, p, d)
@@ -301,7 +301,13 @@ func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.J
 		if k.plan, err = store.Plan(ctx); err != nil {
 			return nil, nil, err
 		}
+		if err := m.unserved(m.Namespace, k.plan); err != nil {
+			return nil, nil, err
+		}
 		k.uid = uid
+		if k.file, err = shownFile(k.plan); err != nil {
+			return nil, nil, err
+		}
 		m.lock.Lock()
 		m.state(name).known = k
 		m.lock.Unlock()
@@ -314,18 +320,6 @@ func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.J
 		return nil, nil, err
 	}
 	return k.plan, j, nil
-}
-
-// plansOf returns a request for the plan that an object of the namespace belongs to.
-func plansOf(_ context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[plans.PlanLabel]
-	if o.GetObjectKind().GroupVersionKind().Kind == plans.DeclarationKind {
-		name = o.GetName() // users write these without a label
-	}
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.

@@ -197,7 +197,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 	}
 	select {
 	case e := <-h.news:
-		if got := plansOf(t.Context(), e.Object); len(got) != 1 || got[0] != request() {
+		if got := plansOf(h.Namespace)(t.Context(), e.Object); len(got) != 1 || got[0] != request() {
 			t.Errorf("%v was woken", got)
 		}
 	default:

@@ -121,7 +121,7 @@ func TestWhoHasAskedMakesNoOtherRequest(t *testing.T) {
 
 // The cache keeps what names the program that has written a request, and nothing of the kind of other objects.
 func TestTheCacheKnowsWhoHasAsked(t *testing.T) {
-	options := cached("mall")
+	options := cached("mall", nil)
 	for kind, o := range map[string]client.Object{"a request": records.NewDeclared("mall", "web"), "a ConfigMap": &corev1.ConfigMap{}} {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit"}})
 		transform := options.DefaultTransform

@@ -366,6 +366,12 @@ func (r *run) ready(ctx context.Context, c runner.Runner) (*runner.Barred, error
 	if !fresh(j, r.command) {
 		return nil, errOvertaken
 	}
+	if err := spokenFor(ctx, r.orchestrator.Fleet.Own, r.plan.Name, map[plans.Side]plans.Ref{plans.Source: r.plan.Source, plans.Destination: r.plan.Destination}, c.On); err != nil {
+		if reasons.Of(err) == reasons.NoConsent {
+			return &runner.Barred{ID: reasons.NoConsent, Why: err.Error()}, nil
+		}
+		return nil, err
+	}
 	report, err := preflight.Check(ctx, r.plan, c.On, j, check.Caller{Orchestrated: r.orchestrator.Now})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -56,8 +57,7 @@ type Options struct {
 	// MaxPlans and ForgetAfter are those of Setup.
 	MaxPlans    int
 	ForgetAfter time.Duration
-	// Requesters is that of Setup.
-	Requesters bool
+	Requests
 	// Agent is the user agent that the process sends to API servers.
 	Agent string
 	Release
@@ -90,7 +90,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	m, err := manager.New(transport.Careful(config), manager.Options{
 		Scheme: scheme, Metrics: serving, HealthProbeBindAddress: o.HealthAddress, PprofBindAddress: o.ProfileAddress, GracefulShutdownTimeout: &patience,
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // StatefulSetMigrations are read as they are sent (package records)
-		Cache:  cached(o.Namespace),
+		Cache:  cached(o.Namespace, o.RequestsFrom),
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
@@ -117,14 +117,21 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return m.Start(ctx)
 }
 
-// cached returns what the process remembers of its namespace. Of StatefulSetMigrations it keeps the managed fields,
-// which name the program that has written a request.
-func cached(namespace string) cache.Options {
+// cached returns what the process remembers of its namespace, and of the requests of others. Of StatefulSetMigrations it
+// keeps the managed fields, which name the program that has written a request.
+func cached(namespace string, others []string) cache.Options {
 	all := func(o any) (any, error) { return o, nil }
+	from := map[string]cache.Config{namespace: {}}
+	for _, other := range others {
+		from[other] = cache.Config{}
+	}
+	if slices.Contains(others, All) {
+		from = map[string]cache.Config{cache.AllNamespaces: {}}
+	}
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{namespace: {}}, ReaderFailOnMissingInformer: true,
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{records.NewDeclared("", ""): {Transform: all}},
+		ByObject:         map[client.Object]cache.ByObject{records.NewDeclared("", ""): {Namespaces: from, Transform: all}},
 	}
 }
 
@@ -173,7 +180,7 @@ func assemble(ctx context.Context, config *rest.Config, m manager.Manager, o Opt
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Events(o.Namespace)})
 	return New(Setup{
 		Fleet:  fleet.New(fleet.Setup{Home: config, Own: own, Limits: o.Limits, Agent: o.Agent, Loopback: o.Loopback}),
-		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: wavelimit.New(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter, Requesters: o.Requesters,
+		gauges: g, spans: spans, Live: live, Cached: m.GetClient(), Namespace: o.Namespace, Slots: wavelimit.New(o.Waves), MaxPlans: o.MaxPlans, ForgetAfter: o.ForgetAfter, Requests: o.Requests,
 		Board: dashboard.NewBoard(), Release: o.Release, Holder: clusters.Holder(), Dead: clusters.Dead, Now: o.Now, StepTimeout: o.StepTimeout,
 		Events: b.NewRecorder(m.GetScheme(), corev1.EventSource{Component: "stsmigrate"}),
 	}), nil
@@ -185,7 +192,7 @@ func (h *Orchestrator) watch(m manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	of := handler.EnqueueRequestsFromMapFunc(plansOf)
+	of := handler.EnqueueRequestsFromMapFunc(plansOf(h.Namespace))
 	return errors.Join(
 		c.Watch(source.Kind[client.Object](m.GetCache(), &corev1.ConfigMap{}, of)),
 		c.Watch(source.Kind[client.Object](m.GetCache(), &coordinationv1.Lease{}, of)),

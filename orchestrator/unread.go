@@ -52,7 +52,7 @@ func (h *Orchestrator) unread(ctx context.Context, name string, why error) (late
 			return later, err
 		}
 	}
-	d, err := records.ReadDeclared(ctx, h.Cached, h.Namespace, name)
+	d, err := h.declared(ctx, name)
 	if err != nil {
 		return later, err
 	}

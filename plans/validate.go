@@ -95,10 +95,10 @@ func (r Ref) refuse(side Side) error {
 }
 
 func refuseNames(p *Plan) error {
-	if err := RefuseName(p.Name); err != nil {
+	if err := RefuseStoredName(p.Name); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(p.ID, p.Name+"-") || !label(p.ID) {
+	if !strings.HasPrefix(p.ID, p.Name+"-") || !label(strings.Replace(p.ID, ".", "-", 1)) { // only a name may have a dot
 		return fmt.Errorf("plan %s: its id is %q, expected the name, a dash and what tells it from other plans of that name", p.Name, p.ID)
 	}
 	switch p.Names.Mode {
@@ -132,7 +132,7 @@ func refuseClients(p *Plan) error {
 	return nil
 }
 
-// RefuseName returns the reason why a plan cannot have a name. Its ConfigMaps are stsmigrate-NAME,
+// RefuseName returns the reason why a user cannot give a plan a name. Its ConfigMaps are stsmigrate-NAME,
 // stsmigrate-NAME-journal and stsmigrate-NAME-timeline, and some names of that form belong to other objects.
 func RefuseName(name string) error {
 	if !label(name) || len(name) > 40 {

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/program"
 	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
@@ -55,6 +58,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
 	program.Duration(s, &f.ForgetAfter, "forget-after", 0, 0, "for how long the record of a plan that has ended is kept (720h for a month), or 0 for ever")
 	s.StringVar(&f.PlaceholderImage, "placeholder-image", program.PlaceholderImage(program.Version(version)), "the image with the program that waits in placeholders, for plans that name none; none for no program")
+	s.StringSliceVar(&f.RequestsFrom, "requests-from", nil, "the namespaces of its own cluster, besides its own one, in which users may request moves by a StatefulSetMigration, or * for all (repeatable, or a comma list)")
 	s.BoolVar(&f.Requesters, "requesters", false, "the API server of its own cluster writes down who has set each request (the policy stsmigrate-requesters of the chart): the timeline names that user")
 	s.BoolVar(&f.Loopback, "allow-loopback-clusters", false, "let Secrets have clusters of this machine: for test beds only: a kubeconfig of another user could then reach services on this machine")
 	s.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8443", "host:port of the metrics, or 0 for none")
@@ -79,6 +83,8 @@ func (f *flags) run(ctx context.Context) error {
 		return fmt.Errorf("--max-plans is %d: expected 0 or more", f.MaxPlans)
 	case f.Waves < 0:
 		return fmt.Errorf("--cluster-waves is %d: expected 0 or more", f.Waves)
+	case slices.ContainsFunc(f.RequestsFrom, func(n string) bool { return n != orchestrator.All && len(validation.IsDNS1123Label(n)) > 0 }):
+		return fmt.Errorf("--requests-from is %q: expected names of namespaces, or %s for all", strings.Join(f.RequestsFrom, ","), orchestrator.All)
 	}
 	config, namespace, err := program.Connect(f.kubeconfig)
 	if err != nil {

@@ -46,19 +46,29 @@ func (a *app) ask(ctx context.Context, t *reach.Target, direction plans.Directio
 // declare writes the request. A request that the orchestrator would refuse is refused here and not written.
 func (a *app) declare(ctx context.Context, t *reach.Target, direction plans.Direction, route plans.Limits, speed pace) error {
 	return t.Declare(ctx, func(j *journal.Journal, d *plans.Declaration) error {
-		d.Direction, d.Paused = direction, false
-		d.KeepNames = d.KeepNames || a.keepsNames
-		if speed.careful != nil {
-			d.Careful = *speed.careful
-		}
+		directs(d, direction, a.keepsNames, speed)
 		if j.Epoch == 0 && direction == plans.Move && j.Blocked == "" && !j.Paused && route == (plans.Limits{}) {
 			return nil // the plan is new
 		}
-		d.Request = &plans.Request{
-			ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
-			NodeGone: a.word.NodeGone, Readopt: a.word.Readopt, MaxUnavailable: a.word.MaxUnavailable, SourceGone: a.sourceGone,
-			OtherTemplate: a.word.OtherTemplate, OtherCopies: a.word.OtherCopies, Ignore: a.word.Ignore, SkipPlaces: a.word.SkipPlaces, UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
-		}
+		d.Request = requestOf(a, route)
 		return nil
 	})
+}
+
+// directs has a plan go into a direction, without a pause.
+func directs(d *plans.Declaration, direction plans.Direction, keepsNames bool, speed pace) {
+	d.Direction, d.Paused = direction, false
+	d.KeepNames = d.KeepNames || keepsNames
+	if speed.careful != nil {
+		d.Careful = *speed.careful
+	}
+}
+
+// requestOf returns a request that continues a plan, with what the user vouches for.
+func requestOf(a *app, route plans.Limits) *plans.Request {
+	return &plans.Request{
+		ID: rand.String(8), Resume: true, SkipGates: a.skipGates,
+		NodeGone: a.word.NodeGone, Readopt: a.word.Readopt, MaxUnavailable: a.word.MaxUnavailable, SourceGone: a.sourceGone,
+		OtherTemplate: a.word.OtherTemplate, OtherCopies: a.word.OtherCopies, Ignore: a.word.Ignore, SkipPlaces: a.word.SkipPlaces, UntilOrdinal: route.Until, PauseAfter: route.PauseAfter,
+	}
 }

@@ -157,6 +157,9 @@ func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) e
 		return nil
 	}
 	remedy := "a cluster has it once, so leave that component out here"
+	if strings.HasPrefix(o.GetName(), "stsmigrate-requests") {
+		remedy = "one orchestrator of a cluster takes the requests of all namespaces: name those of this one, --set orchestrator.requestsFrom={NAMESPACE,...}"
+	}
 	if o.GetLabels()["app.kubernetes.io/name"] == "policies" {
 		remedy = fmt.Sprintf("a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n %s policies --set policies.accounts={system:serviceaccount:%s:orchestrator} --apply", owner, own)
 	}

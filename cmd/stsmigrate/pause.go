@@ -20,7 +20,11 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				q, err := known(cmd.Context(), a, args[0], err)
+				if err != nil {
+					return err
+				}
+				return q.pause(cmd.Context())
 			}
 			if a.dryRun == "client" {
 				j, err := t.Store.JournalOrNew(cmd.Context(), t.Plan)

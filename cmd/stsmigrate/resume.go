@@ -15,7 +15,15 @@ func (a *app) resumeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				q, err := known(cmd.Context(), a, args[0], err)
+				if err != nil {
+					return err
+				}
+				route, err := far.route()
+				if err != nil {
+					return err
+				}
+				return q.turn(cmd.Context(), plans.Move, route, speed)
 			}
 			j, err := a.toTurn(cmd.Context(), t)
 			if err != nil {

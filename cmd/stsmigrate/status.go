@@ -23,7 +23,11 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				q, err := known(cmd.Context(), a, args[0], err)
+				if err != nil {
+					return err
+				}
+				return q.status(watch)
 			}
 			if watch {
 				return a.watchStatus(cmd.Context(), t)

@@ -44,7 +44,14 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.reach.Recorded(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				q, err := known(cmd.Context(), a, args[0], err)
+				if err != nil {
+					return err
+				}
+				if f := cmd.Flags().Lookup("max-unavailable"); f != nil && f.Changed {
+					return fmt.Errorf("--max-unavailable needs the record of the plan, which is where its orchestrator is: leave it out, or set spec.request of StatefulSetMigration %s, with maxUnavailable as a number", args[0])
+				}
+				return q.turn(cmd.Context(), direction, plans.Limits{}, speed)
 			}
 			j, err := a.toTurn(cmd.Context(), t)
 			if err != nil {

@@ -42,6 +42,10 @@ stopped with an ordinal in flight, with 5 if it was aborted, and with 6 after --
 			t, err := a.reach.Recorded(ctx, args[0])
 			if err == nil {
 				err = a.wait(ctx, t, want, timeout)
+			} else if q, why := known(ctx, a, args[0], err); why != nil {
+				err = why
+			} else {
+				err = q.wait(want)
 			}
 			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.As(err, new(exitCode)) {
 				return exitCode{code: exitTimeout, message: fmt.Sprintf("plan %s: no answer within %s", args[0], timeout)}

@@ -216,7 +216,7 @@ func (w *watched) want(key types.NamespacedName, as client.Object) {
 	}
 }
 
-// letGo lets objects go that nobody has asked for since it did so before, each time there are twice as many. The caller
+// letGo lets objects go that no plan has asked for since it did so before, each time there are twice as many. The caller
 // holds the lock.
 func (w *watched) letGo() {
 	if len(w.kept) < max(2*w.left, minKept) {

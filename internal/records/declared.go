@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,13 +44,23 @@ func (e ErrNoKind) Error() string {
 	return fmt.Sprintf("the cluster of namespace %s has no kind StatefulSetMigration: install the orchestrator there (stsmigrate install orchestrator --apply)", e.namespace)
 }
 
-// NewDeclared returns the object of a plan, without content.
-func NewDeclared(namespace, plan string) *unstructured.Unstructured {
+// NewDeclared returns the object that requests a plan, without content. It is in the namespace of the orchestrator, or in
+// that of which the name of the plan tells.
+func NewDeclared(home, plan string) *unstructured.Unstructured {
+	namespace, name := plans.RequestedIn(plan)
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(DeclarationKind())
-	o.SetNamespace(namespace)
-	o.SetName(plan)
+	o.SetNamespace(cmp.Or(namespace, home))
+	o.SetName(name)
 	return o
+}
+
+// PlanOf returns the name of the plan that an object requests from an orchestrator whose namespace is home.
+func PlanOf(home string, o client.Object) string {
+	if o.GetNamespace() == home {
+		return o.GetName()
+	}
+	return plans.NameIn(o.GetNamespace(), o.GetName())
 }
 
 // ReadDeclared reads the StatefulSetMigration of a plan; it returns nil if there is none.
@@ -62,7 +73,7 @@ func ReadDeclared(ctx context.Context, home client.Reader, namespace, plan strin
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading StatefulSetMigration %s/%s: %w", namespace, plan, err)
+		return nil, fmt.Errorf("reading StatefulSetMigration %s: %w", client.ObjectKeyFromObject(o), err)
 	}
 	return DeclaredIn(o), nil
 }
@@ -143,9 +154,12 @@ func (d *Declared) Over() bool {
 // delete both, and both disappear when the plan has ended.
 const UnderWay = "stsmigrate.dev/under-way"
 
-// Begun reports whether the plan of the object was begun, even if its journal is lost: its record has the finalizer that
-// precedes the first write, or it has ended.
+// Begun reports whether the plan of the object (nil if it is not known) was begun, even if its journal is lost: its record
+// has the finalizer that precedes the first write, or it has ended.
 func (d *Declared) Begun(p *plans.Plan, record *corev1.ConfigMap) bool {
+	if d == nil {
+		return slices.Contains(record.Finalizers, UnderWay)
+	}
 	return slices.Contains(record.Finalizers, UnderWay) || d.Over() && d.Spec != nil && d.Spec.ApprovedHash == p.Hash
 }
 
@@ -194,12 +208,8 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	if err := change(&d); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(d)
+	spec, err := specOf(d)
 	if err != nil {
-		return err
-	}
-	var spec map[string]any
-	if err := json.Unmarshal(raw, &spec); err != nil {
 		return err
 	}
 	if have == nil {
@@ -211,6 +221,50 @@ func declare(ctx context.Context, home client.Client, namespace string, p *plans
 	next := have.Object.DeepCopy()
 	next.Object["spec"] = spec
 	return writes.Change(ctx, home, have.Object, next)
+}
+
+func specOf(d plans.Declaration) (spec map[string]any, err error) {
+	raw, err := json.Marshal(d)
+	if err == nil {
+		err = json.Unmarshal(raw, &spec)
+	}
+	return spec, err
+}
+
+// Request changes what an object requests, for a user who may not read the record of its plan. What the plan cannot do is
+// refused by the API server, or by the orchestrator in the condition Accepted. It tries again if another writer was
+// faster, and changes no object that was recreated meanwhile.
+func Request(ctx context.Context, home client.Client, d *Declared, change func(*plans.Declaration) error) error {
+	at := d.Object
+	for n := new(Attempts); ; {
+		if d.Wrong != nil {
+			return fmt.Errorf("StatefulSetMigration %s: %w", client.ObjectKeyFromObject(at), d.Wrong)
+		}
+		next := *d.Spec
+		if err := change(&next); err != nil {
+			return err
+		}
+		if err := next.Validate(); err != nil {
+			return err
+		}
+		spec, err := specOf(next)
+		if err != nil {
+			return err
+		}
+		o := d.Object.DeepCopy()
+		o.Object["spec"] = spec
+		if err = writes.Change(ctx, home, d.Object, o); !apierrors.IsConflict(err) || !n.Again(ctx) {
+			return err
+		}
+		now := NewDeclared(at.GetNamespace(), at.GetName())
+		if err := home.Get(ctx, client.ObjectKeyFromObject(at), now); err != nil {
+			return err
+		}
+		if now.GetUID() != at.GetUID() {
+			return fmt.Errorf("StatefulSetMigration %s was deleted and created again meanwhile, and nothing was written: look at it first", client.ObjectKeyFromObject(at))
+		}
+		d = DeclaredIn(now)
+	}
 }
 
 // Undeclare deletes the StatefulSetMigration and the record of a plan that has ended, except its

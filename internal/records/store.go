@@ -190,7 +190,7 @@ func (s *Store) Create(ctx context.Context, p *plans.Plan, first *journal.Journa
 func (s *Store) CreatePlan(ctx context.Context, p *plans.Plan) error { return s.create(ctx, p, false) }
 
 func (s *Store) create(ctx context.Context, p *plans.Plan, journals bool) error {
-	if err := plans.RefuseName(p.Name); err != nil { // whichever client made the plan
+	if err := plans.RefuseStoredName(p.Name); err != nil { // whichever client made the plan
 		return err
 	}
 	for n := new(Attempts); ; {
@@ -225,14 +225,15 @@ func (s *Store) JournalOrNew(ctx context.Context, p *plans.Plan) (*journal.Journ
 		return j, err
 	}
 	d, missing := ReadDeclared(ctx, s.home, s.name.Namespace, s.name.Name)
-	if missing != nil || d == nil {
+	from, _ := plans.RequestedIn(s.name.Name)
+	if from == "" && (missing != nil || d == nil) {
 		return nil, err
 	}
 	var record corev1.ConfigMap
 	if missing := s.home.Get(ctx, s.planMap(), &record); missing != nil {
 		return nil, err
 	}
-	if d.Begun(p, &record) {
+	if d.Begun(p, &record) { // of an object in another namespace, which the user may not read, the record tells
 		none.Begun = true
 		return nil, none
 	}

@@ -16,7 +16,7 @@ import (
 // Try sends what Create would write as dry runs, and stores nothing. It deletes nothing either: for an earlier plan of the
 // name it only returns the error that Create would return.
 func (s *Store) Try(ctx context.Context, p *plans.Plan, first *journal.Journal) error {
-	if err := plans.RefuseName(p.Name); err != nil {
+	if err := plans.RefuseStoredName(p.Name); err != nil {
 		return err
 	}
 	switch have, err := s.Plan(ctx); {

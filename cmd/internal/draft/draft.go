@@ -233,6 +233,11 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 		}
 		r.Storage.Classes[from] = to
 	}
+	if f.name != "" { // a stored plan may have a name that no user can choose
+		if err := plans.RefuseName(f.name); err != nil {
+			return nil, on, err
+		}
+	}
 	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
 	if err != nil {
 		return nil, on, err

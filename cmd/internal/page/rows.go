@@ -42,7 +42,7 @@ func (s *shownPlans) rows(ctx context.Context) ([]dashboard.Row, error) {
 	}
 	var out []dashboard.Row
 	for _, e := range entries {
-		at := client.ObjectKey{Namespace: e.Namespace, Name: e.Name}
+		at := client.ObjectKeyFromObject(records.NewDeclared(e.Namespace, e.Name))
 		out = append(out, s.row(e, declared[at]))
 		delete(declared, at)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,27 @@ func (r *Flags) Recorded(ctx context.Context, name string) (*Target, error) {
 	}
 	*d.Context = ""
 	return r.forPlan(ctx, p, home)
+}
+
+// Requested returns the object of this name in the namespace that the flags name, if why says that there is no record
+// which the user may read. Otherwise it returns why.
+func (r *Flags) Requested(ctx context.Context, name string, why error) (*Requested, error) {
+	var absent records.ErrNoPlan
+	if !errors.As(why, &absent) && !apierrors.IsForbidden(why) || r.named() {
+		return nil, why
+	}
+	home, err := r.Home()
+	if err != nil {
+		return nil, why
+	}
+	d, err := records.ReadDeclared(ctx, home.Client, home.Namespace, name)
+	switch {
+	case err != nil || d == nil:
+		return nil, why
+	case d.Status.Plan == records.RecordName(plans.NameIn(home.Namespace, name)):
+		return &Requested{d, home}, nil
+	}
+	return nil, records.ErrNoPlan{Name: types.NamespacedName{Namespace: home.Namespace, Name: name}, Context: home.Context, Declared: d}
 }
 
 // atFlags finds a plan in the home that the --to flags name, or the plain flags.

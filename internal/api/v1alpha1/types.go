@@ -15,7 +15,8 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// StatefulSetMigration asks the orchestrator of its namespace to move a set. Its name is the name of the plan.
+// StatefulSetMigration asks the orchestrator of its namespace to move a set, or the one that serves the namespace. In the
+// namespace of the orchestrator its name is the name of the plan, and elsewhere NAMESPACE.NAME is.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -458,6 +459,11 @@ type StatefulSetMigrationStatus struct {
 	// What the plan does.
 	// +optional
 	Summary string `json:"summary,omitempty"`
+	// The plan as a file, which rbac, consent and check read with --plan. Only in an object outside of the namespace of the
+	// orchestrator, and only if it has at most 512 KiB: in that namespace the ConfigMap of the plan has it.
+	// +kubebuilder:validation:MaxLength=524288
+	// +optional
+	PlanFile string `json:"planFile,omitempty"`
 	// The set that moves, as NAMESPACE/NAME in CONTEXT.
 	// +optional
 	Source string `json:"source,omitempty"`

@@ -158,11 +158,18 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 	}
 	journal := there("stsmigrate", "stsmigrate-web-journal", map[string]string{"journal.json": "{}"})
 	plan := there("stsmigrate", "stsmigrate-web", map[string]string{"plan.yaml": "name: web"})
+	tenants := there("stsmigrate", "stsmigrate-shop.db", map[string]string{"plan.yaml": "name: shop.db"})
 	other := there("stsmigrate", "notes", map[string]string{"a": "b"})
 	elsewhere := there("default", "stsmigrate-web-journal", map[string]string{"journal.json": "{}"})
 	o := migration("kept", func(fields) {})
 	o.SetFinalizers([]string{underWay})
 	if err := owner.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	shops := migration("kept", func(fields) {})
+	shops.SetNamespace("default")
+	shops.SetFinalizers([]string{underWay})
+	if err := owner.Create(t.Context(), shops); err != nil {
 		t.Fatal(err)
 	}
 	eve, admin, orch := as(t, "eve"), as(t, "admin", "system:masters"), as(t, account)
@@ -189,6 +196,14 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 		"somebody deletes a plan":                     {eve.Delete(t.Context(), plan, client.DryRunAll), ""},
 		"somebody makes a plan":                       {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-db"}}, client.DryRunAll), ""},
 		"the orchestrator keeps a plan":               {orch.Update(t.Context(), labelled(plan), client.DryRunAll), ""},
+		"somebody makes a plan of another namespace":  {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-shop.web"}}, client.DryRunAll), "was requested in another namespace"},
+		"somebody deletes one of these":               {eve.Delete(t.Context(), tenants, client.DryRunAll), "was requested in another namespace"},
+		"the orchestrator deletes it":                 {orch.Delete(t.Context(), tenants, client.DryRunAll), ""},
+		"a person recovers such a plan":               {as(t, "anna").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-shop.web"}}, client.DryRunAll), ""},
+		"an adoption of a set with a dot":             {eve.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "stsmigrate-adopt-my.web"}}, client.DryRunAll), ""},
+		"the orchestrator asks itself elsewhere":      {orch.Update(t.Context(), asking(shops, func(s fields) { s["direction"] = "Abort" }), client.DryRunAll), "the orchestrator must not change the spec"},
+		"somebody takes that finalizer off":           {eve.Update(t.Context(), bare(shops), client.DryRunAll), "its plan is under way"},
+		"the orchestrator takes that off":             {orch.Update(t.Context(), bare(shops), client.DryRunAll), ""},
 		"what has nothing to do with plans":           {eve.Update(t.Context(), labelled(other), client.DryRunAll), ""},
 		"the orchestrator asks itself":                {orch.Update(t.Context(), asking(o, func(s fields) { s["direction"] = "Abort" }), client.DryRunAll), "the orchestrator must not change the spec"},
 		"somebody asks it":                            {eve.Update(t.Context(), asking(o, func(s fields) { s["direction"] = "Abort" }), client.DryRunAll), ""},
@@ -197,8 +212,10 @@ func TestPoliciesKeepTheRecordsOfPlans(t *testing.T) {
 	} {
 		refusedWith(t, name, c.err, c.refused)
 	}
-	if err := orch.Update(t.Context(), bare(o)); err != nil {
-		t.Error(err)
+	for _, o := range []*unstructured.Unstructured{o, shops} {
+		if err := orch.Update(t.Context(), bare(o)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

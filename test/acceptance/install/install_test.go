@@ -138,6 +138,20 @@ func TestInstallSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+// One orchestrator of a cluster takes the requests of all namespaces; others get the namespaces by name.
+func TestOneInstallTakesTheRequestsOfAllNamespaces(t *testing.T) {
+	all, some := "orchestrator.requestsFrom={*}", "orchestrator.requestsFrom={default}"
+	if out, err := stsmigrate(t, "install", "orchestrator", "--apply", "--set", all); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := stsmigrate(t, "install", "-n", "third", "orchestrator", "--apply", "--set", all); err == nil || out != "" || !strings.Contains(err.Error(), "one orchestrator of a cluster takes the requests of all namespaces: name those of this one") {
+		t.Errorf("two take the requests of all: %v\n%s", err, out)
+	}
+	if out, err := stsmigrate(t, "install", "-n", "third", "orchestrator", "--apply", "--set", some); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Two orchestrators can be in one cluster, each with its own objects, under the policies of one of
 // them.
 func TestAnInstallTakesNothingOverFromAnotherNamespace(t *testing.T) {
