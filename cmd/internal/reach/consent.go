@@ -30,7 +30,7 @@ func (r *Sides) Consents(ctx context.Context, side plans.Side, until time.Time) 
 	return out, nil
 }
 
-// ClusterConsent returns the ConfigMap of the cluster on one side, including its existing consents. It
+// ClusterConsent returns the VolumeConsent of the cluster on one side, including its existing consents. It
 // returns nothing if the plan creates no volume there.
 func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.Object, error) {
 	if err := r.Lost[side.Other()]; err != nil && !r.Plan.OneCluster() {
@@ -52,7 +52,11 @@ func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.O
 	if err != nil {
 		return nil, err
 	}
-	next.ObjectMeta = asRead(next)
+	kept := asRead(next)
+	next.Object["metadata"] = map[string]any{"name": kept.Name}
+	if kept.ResourceVersion != "" {
+		next.SetResourceVersion(kept.ResourceVersion)
+	}
 	return []client.Object{next}, nil
 }
 
