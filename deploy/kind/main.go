@@ -133,7 +133,7 @@ func migration(root *apiextensionsv1.JSONSchemaProps) {
 	})
 }
 
-// consent changes the schema of a VolumeConsent: nobody owns parts of the spec of a volume, and to note who has set
+// consent changes the schema of a VolumeConsent: no writer owns parts of the spec of a volume, and to note who has set
 // which of its fields would take as much room again.
 func consent(root *apiextensionsv1.JSONSchemaProps) {
 	volumes := root.Properties["spec"].Properties["volumes"].Items.Schema

@@ -2,19 +2,25 @@ package install_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/api/consent"
+	"github.com/stsmigrate/stsmigrate/internal/clusters/answers"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/storage"
@@ -58,12 +64,22 @@ func agree(t *testing.T, volumes ...*corev1.PersistentVolume) {
 		all = append(all, v)
 	}
 	if len(all) > 0 { // entries that no command prints, but that a user could write
-		first := string(all[0].Spec.Raw)
-		for name, spec := range map[string]string{
-			"node": `{"claimRef":{"namespace":"mall","name":"data-web-0"},"hostPath":{"path":"/"}}`, "bare": first,
-			"loose": strings.Replace(first, `"claimRef":{"namespace":"mall","name":"data-web-0"},`, "", 1),
+		for name, change := range map[string]func(fields){
+			"node":  func(spec fields) { delete(spec, "csi"); spec["hostPath"] = fields{"path": "/", "type": ""} },
+			"local": func(spec fields) { delete(spec, "csi"); spec["local"] = fields{"path": "/etc"} },
+			"loose": func(spec fields) { delete(spec, "claimRef") },
+			"bare":  func(fields) {},
 		} {
-			all = append(all, consent.Volume{Name: name, Plan: "web", Annotations: all[0].Annotations, Spec: runtime.RawExtension{Raw: []byte(spec)}})
+			spec := fields{}
+			if err := json.Unmarshal(all[0].Spec.Raw, &spec); err != nil {
+				t.Fatal(err)
+			}
+			change(spec)
+			raw, err := json.Marshal(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, consent.Volume{Name: name, Plan: "web", Annotations: all[0].Annotations, Spec: runtime.RawExtension{Raw: raw}})
 		}
 	}
 	owner, have := as(t, ""), access.VolumeConsent()
@@ -142,13 +158,12 @@ func TestAnAccountCreatesOnlyAgreedVolumes(t *testing.T) {
 		"that is free for any claim":    {account, disk, func(pv *corev1.PersistentVolume) { pv.Name, pv.Spec.ClaimRef = "loose", nil }, "free for any claim"},
 		"that is not Retain":            {account, disk, func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = "Delete" }, "would not be Retain"},
 		"past all of this":              {account, disk, func(pv *corev1.PersistentVolume) { pv.Labels, pv.Spec.CSI.VolumeHandle = nil, "of-somebody-else" }, "has no label"},
-		"without a mark":                {account, disk, func(pv *corev1.PersistentVolume) { pv.Name = "bare"; delete(pv.Annotations, stamp) }, "belongs to no plan"},
+		"without a mark":                {account, disk, func(pv *corev1.PersistentVolume) { pv.Name = "bare"; delete(pv.Annotations, stamp) }, "plan"},
 		"a path of the nodes, whatever was agreed to": {account, disk, func(pv *corev1.PersistentVolume) {
 			pv.Name, pv.Spec.CSI, pv.Spec.HostPath = "node", nil, &corev1.HostPathVolumeSource{Path: "/"}
 		}, "expected csi or nfs"},
 		"a disk of a node": {account, disk, func(pv *corev1.PersistentVolume) {
-			pv.Name, pv.Spec.CSI, pv.Spec.Local = "node", nil, &corev1.LocalVolumeSource{Path: "/etc"}
-			pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpExists}}}}}}
+			pv.Name, pv.Spec.CSI, pv.Spec.Local = "local", nil, &corev1.LocalVolumeSource{Path: "/etc"}
 		}, "expected csi or nfs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +216,57 @@ func TestWhatAClusterTakesBackIsTakenBackAlsoWhereThePoliciesWereAway(t *testing
 	eventually(t, unasked, "has not agreed to")
 	eventually(t, disk(), "")
 	agree(t)
+	eventually(t, disk(), "has not agreed to")
+}
+
+// After an uninstall and a new installation the cluster has agreed to nothing, and what it agrees to then is read.
+func TestANewInstallationReadsWhatIsAgreedTo(t *testing.T) {
+	policed(t)
+	agreeing(t, disk())
+	printed, err := stsmigrate(t, "install", "policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := as(t, "")
+	for d := yamlstream.NewYAMLOrJSONDecoder(strings.NewReader(printed), 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := d.Decode(&o.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if o.GetKind() == "Namespace" { // other tests have objects there
+			continue
+		}
+		if err := owner.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	unasked := disk()
+	unasked.Name = "unasked"
+	eventually(t, unasked, "")
+	gone := func(ctx context.Context) (bool, error) {
+		kind := &unstructured.Unstructured{Object: fields{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+		err := owner.Get(ctx, client.ObjectKey{Name: "volumeconsents.stsmigrate.dev"}, kind)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, gone); err != nil {
+		t.Fatal(err)
+	}
+	policed(t)
+	eventually(t, disk(), "has not agreed to")
+	agree(t, disk())
+	eventually(t, disk(), "")
+	if err := owner.Delete(t.Context(), access.VolumeConsent()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, disk(), "no params found")
+	if err := as(t, "eve").Create(t.Context(), disk(), client.DryRunAll); err == nil || answers.Of(err) != answers.Decided {
+		t.Errorf("without the object even other users create no volume of a plan: %v", err)
+	}
+	if err := owner.Create(t.Context(), access.VolumeConsent()); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, disk(), "has not agreed to")
 }
 
