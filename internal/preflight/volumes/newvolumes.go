@@ -192,7 +192,7 @@ const nameMovers = "let the cluster's administrator name the accounts that carry
 // protectable tries to protect the first volume, as the first step on volumes does: a policy that is about the user would
 // stop the plan there, after the sets and budgets were changed. An orchestrator has other rights than who asks.
 func protectable(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
-	if i.Orchestrated != nil || len(names) == 0 || len(i.Plan.Moved()) == 0 {
+	if i.Orchestrated != nil || i.Account != "" || len(names) == 0 || len(i.Plan.Moved()) == 0 {
 		return nil, nil
 	}
 	pv, there, _, err := storage.Made(ctx, i.Plan, i.On, plans.Source, names[0])
@@ -305,12 +305,17 @@ func limited(ctx context.Context, i check.Inspection, names []string) ([]check.F
 		return nil, fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s on the destination: %w", access.NewVolumesPolicy, err)
 	}
 	if binding.Spec.ParamRef != nil && binding.Spec.ParamRef.Namespace != "" {
-		f.Level, f.Saw = check.Warn, "it is that of an older release, which reads ConfigMap "+binding.Spec.ParamRef.Namespace+"/"+binding.Spec.ParamRef.Name
-		f.Want = "the policies of this release: what the cluster takes back from a ConfigMap may stay in force"
-		f.Remedy = "stsmigrate install" + i.Flags[plans.Destination] + " policies --apply, which says how what was agreed to is kept"
-		return []check.Finding{f}, nil
+		return outdated(i, f, binding.Spec.ParamRef), nil
 	}
 	return unagreed(ctx, i, names)
+}
+
+// outdated is the finding of a policy that compares volumes with a ConfigMap.
+func outdated(i check.Inspection, f check.Finding, with *admissionv1.ParamRef) []check.Finding {
+	f.Level, f.Saw = check.Warn, "it is that of an older release, which reads ConfigMap "+with.Namespace+"/"+with.Name
+	f.Want = "the policies of this release: what the cluster takes back from a ConfigMap may stay in force"
+	f.Remedy = "stsmigrate install" + i.Flags[plans.Destination] + " policies --apply, which says how what was agreed to is kept"
+	return []check.Finding{f}
 }
 
 // unagreed names the volumes that the destination's cluster has not agreed to, as far as that may be read.

@@ -160,6 +160,7 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 	}{
 		"an orchestrator may carry out a draft":  {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"WARN ...permission to change those that the plan protects there, if you carry the plan out yourself...policies.movers"}},
 		"the user is none who carries plans out": {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"FAIL ...volumes on the destination (west)...stsmigrate-protected-volumes...permission to change those that the plan protects there...policies.movers"}},
+		"a draft that is handed over":            {[]client.Object{other()}, access.ProtectedVolumesPolicy, nil},
 		"another policy is about that volume":    {[]client.Object{other()}, "keep-pv-other", nil},
 		"that volume is of another plan":         {[]client.Object{other(held)}, access.ProtectedVolumesPolicy, nil},
 		"there is no volume":                     {nil, access.ProtectedVolumesPolicy, nil},
@@ -167,6 +168,9 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := checktest.Estate{Volumes: []string{onADisk}, There: c.there}.Inspected(t)
 			i.Draft = strings.Contains(name, "draft")
+			if strings.Contains(name, "handed over") {
+				i.Account = "system:serviceaccount:stsmigrate:orchestrator"
+			}
 			there, ok := i.On[plans.Destination].(client.WithWatch)
 			if !ok {
 				t.Fatalf("%T", i.On[plans.Destination])
