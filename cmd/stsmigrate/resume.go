@@ -17,7 +17,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j, err := a.toTurn(cmd.Context(), t)
+			j, err := a.toTurn(cmd.Context(), t, plans.Move)
 			if err != nil {
 				return err
 			}
