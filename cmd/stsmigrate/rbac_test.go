@@ -246,4 +246,8 @@ spec:
 	if got := command(t, "consent", "--cluster", "--plan", file, "--side", "source", "--kubeconfig", east, "--to-kubeconfig", there); got.code != exitDone || !strings.Contains(got.out, "name: data-web-1\n        namespace: shop") {
 		t.Errorf("of the source, where one may have to be made again: %+v", got)
 	}
+	delete(west.kinds, "volumeconsents")
+	if got := command(t, append(args, "--to-kubeconfig", there)...); got.code != exitError || got.out != "" || !strings.Contains(got.errOut, "has no kind VolumeConsent, which comes with the component policies") {
+		t.Errorf("a cluster without policies: %+v", got)
+	}
 }

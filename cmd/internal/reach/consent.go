@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,10 @@ func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.O
 	volumes, err := access.NewVolumes(ctx, r.Plan, r.On, side, access.Names(disks))
 	if err != nil || len(volumes) == 0 {
 		return nil, err
+	}
+	kind := access.VolumeConsent().GroupVersionKind()
+	if _, err := r.On[side].RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the cluster of the %s has no kind %s, which comes with the component policies: without them it has nothing to agree to, and nothing limits the disks for which an orchestrator creates volumes; to install them: stsmigrate install --context %s policies --apply", side, kind.Kind, r.Plan.On(side).Context)
 	}
 	have, err := access.AgreedVolumes(ctx, r.On[side], side)
 	if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
