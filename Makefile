@@ -142,7 +142,7 @@ kind: ## Make the two kind clusters for yourself, and print the KUBECONFIG to se
 kind-down: ## Take them away
 	@cd test/e2e && go run ./cmd/bed down
 
-generate: ## Write anew what is made of something else: the kinds StatefulSetSlice and StatefulSetMigration, the orchestrator's dashboard, alerts and table of metrics, the volume sources of the policies, what kustomize users install
+generate: ## Write anew what is made of something else: the kinds StatefulSetSlice, StatefulSetMigration and VolumeConsent, the orchestrator's dashboard, alerts and table of metrics, the volume sources of the policies, what kustomize users install
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:generateEmbeddedObjectMeta=true paths=./slicecontroller/v1alpha1 output:crd:dir=slicecontroller/manifests
 	rm -rf slicecontroller/v1alpha1/applyconfiguration # a type that is gone would stay
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 'applyconfiguration:externalApplyConfigurations={k8s.io/api/core/v1.PodTemplateSpec@k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.PersistentVolumeClaimTemplate@k8s.io/client-go/applyconfigurations/core/v1}' paths=./slicecontroller/v1alpha1
@@ -150,6 +150,8 @@ generate: ## Write anew what is made of something else: the kinds StatefulSetSli
 	cp slicecontroller/manifests/apps.stsmigrate.dev_statefulsetslices.yaml deploy/chart/statefulsetslices.yaml
 	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./internal/api/v1alpha1 output:crd:stdout > deploy/chart/statefulsetmigrations.yaml
 	go run ./deploy/kind deploy/chart/statefulsetmigrations.yaml internal/api/v1alpha1/types.go
+	go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./internal/api/consent output:crd:stdout > deploy/chart/volumeconsents.yaml
+	go run ./deploy/kind deploy/chart/volumeconsents.yaml internal/api/consent/types.go
 	go test ./orchestrator -run 'TestDashboardAndAlertsAreAsGenerated|TestThePageHasTheMetrics' -update
 	go test ./storage -run TestThePoliciesKnowTheSources -update
 	go test ./deploy -run TestKustomize -update

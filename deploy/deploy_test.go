@@ -140,9 +140,6 @@ func TestValuesThatNobodyKnowsAreRefused(t *testing.T) {
 func TestEverythingIsInTheNamespaceThatIsAskedFor(t *testing.T) {
 	raw := render(t, "moves", Components()...)
 	for _, o := range decode(t, raw) {
-		if o.GetKind() == "ConfigMap" && o.GetNamespace() == "kube-system" && o.GetName() == "stsmigrate-volumes" {
-			continue // the cluster's consent, which the account must not write
-		}
 		if o.GetNamespace() != "" && o.GetNamespace() != "moves" || o.GetKind() == "Namespace" && o.GetName() != "moves" {
 			t.Errorf("%s %s is in namespace %q", o.GetKind(), o.GetName(), o.GetNamespace())
 		}

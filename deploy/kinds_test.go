@@ -10,7 +10,7 @@ import (
 
 // The API server accepts the kinds of the chart as they are: their schemas are structural, and no rule costs too much.
 func TestTheKindsAreValid(t *testing.T) {
-	for _, o := range decode(t, render(t, "stsmigrate", "orchestrator", "slicecontroller")) {
+	for _, o := range decode(t, render(t, "stsmigrate", "orchestrator", "slicecontroller", "policies")) {
 		if o.GetKind() != "CustomResourceDefinition" {
 			continue
 		}

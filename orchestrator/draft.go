@@ -140,7 +140,7 @@ func (w *Setup) draft(ctx context.Context, name string, d *plans.Declaration) er
 	}
 	asked := d.Spec
 	asked.Placeholder = asked.Placeholder.Or(w.PlaceholderImage)
-	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], name, rand.String(6), asked)
+	p, err := preflight.Draft(ctx, on.InTheWordsOf(refs), refs[plans.Source], refs[plans.Destination], preflight.Request{Name: name, ID: rand.String(6), Spec: asked})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the plan cannot be made: %w; grant the orchestrator read access to the set (`kubectl create rolebinding stsmigrate-looks --clusterrole view --serviceaccount %s:orchestrator` in the namespaces %s and %s, with --context of their clusters), or make the plan yourself with `stsmigrate plan`, and hand it over with `stsmigrate apply --detach`",
 			err, w.Namespace, refs[plans.Source].Namespace, refs[plans.Destination].Namespace)

@@ -112,6 +112,11 @@ func (s standing) underWay() bool {
 	return s.asked.RemoveNames || s.state.Worked()
 }
 
+// stalled reports whether the plan needs a user.
+func (s standing) stalled(j *journal.Journal) bool {
+	return s.state == plans.StateBlocked || j.Overdue != "" || s.wrong != nil || s.holder == "" && journal.ClusterUnknown(j)
+}
+
 // message returns what the user needs to know first, and the ID of its reason.
 func (s standing) message() (reasons.ID, string) {
 	id, otherwise := s.otherwise()
@@ -185,7 +190,7 @@ func shows(before frontStatus, s standing, now metav1.Time) frontStatus {
 	_, why := s.otherwise()
 	say("Accepted", why == "" && s.wrong == nil, map[bool]string{true: "AsDeclared", false: "NotAsDeclared"}[why == "" && s.wrong == nil], records.Brief(why))
 	// These two exist only while they are True.
-	stalled := s.state == plans.StateBlocked || j.Overdue != "" || s.wrong != nil
+	stalled := s.stalled(j)
 	for kind, is := range map[string]bool{"Stalled": stalled, "Reconciling": !stalled && s.underWay()} {
 		if !is {
 			meta.RemoveStatusCondition(&out.Conditions, kind)

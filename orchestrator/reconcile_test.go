@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +29,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/dashboard"
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
 	"github.com/stsmigrate/stsmigrate/internal/engine/runner"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/orchestrator/fleet"
 	"github.com/stsmigrate/stsmigrate/plans"
@@ -192,6 +195,7 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
 		t.Errorf("it is tried again at once: %+v, %v", r, err)
 	}
+	needsUser(t, h, p)
 	if err := h.Learn(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}}}); err == nil {
 		t.Error("an empty Secret holds a cluster")
 	}
@@ -202,6 +206,50 @@ func TestAPlanWaitsForItsClusters(t *testing.T) {
 		}
 	default:
 		t.Error("nobody was woken by a Secret that may hold the cluster")
+	}
+}
+
+// needsUser checks that the status says that a plan needs a user to make a cluster known.
+func needsUser(t *testing.T, h *Orchestrator, p *plans.Plan) {
+	t.Helper()
+	d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := meta.FindStatusCondition(d.Status.Conditions, "Stalled"); s == nil || s.Reason != string(reasons.ClusterUnknown) || meta.IsStatusConditionTrue(d.Status.Conditions, "Reconciling") {
+		t.Errorf("nobody is told that it needs a user: %+v", d.Status.Conditions)
+	}
+}
+
+// Nothing of a plan is written in its clusters before a process has taken it over. So it ends at once when it is aborted,
+// whether they answer or not. One that was begun waits for them.
+func TestAPlanThatWasNotBegunIsAbortedWithoutItsClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		epoch int64
+		want  plans.Outcome
+	}{"not begun": {0, plans.Aborted}, "begun": {1, ""}} {
+		h, p := fixture(t)
+		store := records.NewStore(h.Live, "stsmigrate", p.Name)
+		if err := store.Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch = c.epoch; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		declare(t, h.Live, p, func(d *plans.Declaration) { d.Direction = plans.Abort })
+		h.state(p.Name).tries = &tries{} // its turn has come
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		h.all.Wait()
+		j, _, err := store.Journal(t.Context(), p)
+		if err != nil || j.Outcome != c.want || j.Epoch != c.epoch || (c.want == "") != journal.ClusterUnknown(j) || (c.want == "") != (j.EndedAt == nil) {
+			t.Errorf("%s: %v: %+v", name, err, j)
+		}
+		<-h.news // the end of the run
+		if _, err := h.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := records.ReadDeclared(t.Context(), h.Live, h.Namespace, p.Name); err != nil || (d.Status.State == plans.StateAborted) != (c.want == plans.Aborted) || (c.want != "") == slices.Contains(d.Object.GetFinalizers(), records.UnderWay) {
+			t.Errorf("%s: %v: it is %s, with the finalizers %q", name, err, d.Status.State, d.Object.GetFinalizers())
+		}
 	}
 }
 

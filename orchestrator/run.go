@@ -135,6 +135,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	ends, err := r.ends(connecting)
 	if err != nil {
+		if cancelled, failed := r.cancel(ctx); cancelled || failed != nil {
+			return failed
+		}
 		r.orchestrator.with(r.plan.Name, func(s *planState) { s.lost = true }) // a Secret may hold the wrong cluster, too
 		return r.waits(ctx, err)
 	}
@@ -177,6 +180,31 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.ended(ctx, p)
 	return nil
+}
+
+// cancel ends a plan that is to be aborted and was never begun, and reports whether it did: nothing of it is written in
+// its clusters, so that they need not be reached.
+func (r *run) cancel(ctx context.Context) (cancelled bool, err error) {
+	if r.what != carry || r.command.Direction != plans.Abort {
+		return false, nil
+	}
+	if err := r.orchestrator.guard(ctx, r.plan); err != nil {
+		return false, err
+	}
+	err = r.store().Change(ctx, r.plan, func(j *journal.Journal) error {
+		if err := r.still(ctx, j); err != nil {
+			return err
+		}
+		cancelled, err = requests.Cancel(r.plan, j, r.command, r.orchestrator.Now())
+		return err
+	})
+	if errors.Is(err, errOvertaken) {
+		return false, r.overtaken(ctx)
+	}
+	if cancelled = cancelled && err == nil; cancelled {
+		r.ended(ctx, engine.Progress{Kind: engine.Finished, Outcome: plans.Aborted})
+	}
+	return cancelled, err
 }
 
 // keep maintains what the plan needs at rest. Whatever prevents that is reported: a pod that restarts

@@ -256,7 +256,9 @@ func (h *Orchestrator) serve(ctx context.Context) error {
 // live renews the heartbeat of this process until it is asked to end. From then on the process takes no
 // plan.
 func (m *memory) live(ctx context.Context) error {
-	records.NewHeartbeat(m.Live, m.Cached, m.Namespace, m.Holder, m.Version, m.Now).Keep(ctx, func(err error) {
+	beats := records.NewHeartbeat(m.Live, m.Cached, m.Namespace, m.Holder, m.Version, m.Now)
+	beats.Known = func() records.Known { return records.Known{Own: m.Fleet.Own, Names: m.Fleet.Names()} }
+	beats.Keep(ctx, func(err error) {
 		text := ""
 		if err != nil {
 			text = err.Error()

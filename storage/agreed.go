@@ -2,44 +2,48 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stsmigrate/stsmigrate/internal/api/consent"
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/plans"
 )
 
-// Facts lists the facts that a cluster consents to when it lets a plan create a volume: the plan, the claim,
-// the disk, and the Secrets that the driver receives. The admission policy for new volumes derives the same
-// lines from the object under review, so their form is part of what is installed in clusters. The driver's
-// attributes are among them, because many drivers identify the disk by its attributes and not by the handle.
-// Facts returns an error for a volume source that is not in sources, and for a fact with control characters.
-func Facts(plan string, pv *corev1.PersistentVolume) ([]string, error) {
-	out := []string{"plan " + plan}
-	if ref := pv.Spec.ClaimRef; ref != nil {
-		out = append(out, "claim "+ref.Namespace+"/"+ref.Name)
-	}
-	source := SourceOf(pv)
-	if source == nil {
+// Agreed returns what a cluster agrees to when it lets a plan create a volume: all fields of its spec but those that
+// change while a plan waits, and the Secrets that helpers of its driver receive. The admission policy for new volumes
+// compares the same with the object under review (deploy/chart/templates/policies.yaml), so its form is part of what is
+// installed in clusters. Agreed returns an error for a volume source that is not in sources.
+func Agreed(plan string, pv *corev1.PersistentVolume) (consent.Volume, error) {
+	out := consent.Volume{Name: pv.Name, Plan: plan}
+	if SourceOf(pv) == nil {
 		handle, _ := Handle(pv)
-		return nil, fmt.Errorf("volume %s is %s: a plan makes volumes only of the source %s", pv.Name, handle, Sources())
+		return out, fmt.Errorf("volume %s is %s: a plan makes volumes only of the source %s", pv.Name, handle, Sources())
 	}
-	out = append(out, source.Facts...)
-	for _, s := range Secrets(pv) {
-		out = append(out, "secret "+s.Namespace+"/"+s.Name)
+	spec := pv.Spec.DeepCopy()
+	spec.Capacity, spec.PersistentVolumeReclaimPolicy, spec.VolumeAttributesClassName = nil, "", nil
+	if spec.VolumeMode != nil && *spec.VolumeMode == corev1.PersistentVolumeFilesystem {
+		spec.VolumeMode = nil // the default of API servers
 	}
-	for _, fact := range out {
-		// A line break would turn one fact into two, and the second could claim anything.
-		if strings.ContainsFunc(fact, unicode.IsControl) {
-			return nil, fmt.Errorf("volume %s cannot be agreed to: %q has control characters", pv.Name, fact)
+	if ref := spec.ClaimRef; ref != nil {
+		spec.ClaimRef = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name}
+	}
+	for _, note := range notedSecrets() {
+		for _, key := range []string{note + "-name", note + "-namespace"} {
+			if value, noted := pv.Annotations[key]; noted {
+				out.Annotations = labels.Merge(out.Annotations, labels.Set{key: value})
+			}
 		}
 	}
-	return out, nil
+	raw, err := json.Marshal(spec)
+	out.Spec = runtime.RawExtension{Raw: raw}
+	return out, err
 }
 
 // Made returns the volume object of a side if it exists. Otherwise it returns the object that a plan would

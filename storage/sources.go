@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +11,6 @@ import (
 type Source struct {
 	// Handle names the disk, independently of the object and of the cluster.
 	Handle string
-	// Facts are the lines about the disk to which the destination's cluster consents. The policy for new
-	// volumes derives the same lines from the object (deploy/chart/templates/policies.yaml).
-	Facts []string
 	// Server is the address of the file server, "" if nodes reach none by an address of their own.
 	Server string
 	// Driver and Share name what carries the volume, and what both clusters must share for it.
@@ -24,14 +19,11 @@ type Source struct {
 
 // source is a kind of volume source.
 type source struct {
-	// name is that of its field in the spec of a volume, and the first word of its handle unless a driver has one.
+	// name is that of its field in the spec of a volume, by which the policies know it, and the first word of its handle unless a driver has one.
 	name string
 	// attached reports whether nodes attach the volume, unless its CSIDriver says otherwise. If they do not, the end
 	// of its pod is the only evidence that the disk is free.
 	attached bool
-	// disk derives the first of the Facts from the object that is created, in CEL. Facts besides the first need a
-	// variable of their own in the policy, as the attributes of csi have.
-	disk string
 	// of returns nil if a volume has another source.
 	of func(corev1.PersistentVolumeSource) *Source
 }
@@ -45,16 +37,12 @@ func sources() []source {
 	return []source{
 		{
 			name: "csi", attached: true,
-			disk: "'csi ' + object.spec.csi.driver + ' ' + object.spec.csi.volumeHandle",
 			of: func(pv corev1.PersistentVolumeSource) *Source {
 				s := pv.CSI
 				if s == nil {
 					return nil
 				}
-				out := &Source{Handle: s.Driver + "^" + s.VolumeHandle, Facts: []string{"csi " + s.Driver + " " + s.VolumeHandle}, Driver: s.Driver}
-				for _, k := range slices.Sorted(maps.Keys(s.VolumeAttributes)) {
-					out.Facts = append(out.Facts, "attribute "+k+"="+s.VolumeAttributes[k])
-				}
+				out := &Source{Handle: s.Driver + "^" + s.VolumeHandle, Driver: s.Driver}
 				if out.Server = s.VolumeAttributes["server"]; out.Server == "" { // csi-driver-nfs, and csi-driver-smb
 					out.Server = s.VolumeAttributes["source"]
 				}
@@ -66,14 +54,13 @@ func sources() []source {
 		},
 		{
 			name: "nfs",
-			disk: "'nfs ' + object.spec.nfs.server + ':' + object.spec.nfs.path",
 			of: func(pv corev1.PersistentVolumeSource) *Source {
 				s := pv.NFS
 				if s == nil {
 					return nil
 				}
 				at := s.Server + ":" + s.Path
-				return &Source{Handle: "nfs^" + at, Facts: []string{"nfs " + at}, Server: s.Server, Driver: "nfs", Share: "the file server"}
+				return &Source{Handle: "nfs^" + at, Server: s.Server, Driver: "nfs", Share: "the file server"}
 			},
 		},
 	}

@@ -29,9 +29,9 @@ one of that namespace. Without it the orchestrator stops before the next ordinal
 
   stsmigrate consent --plan web.yaml --side source | kubectl --context east apply -f -
 
-With --cluster, print instead the ConfigMap with which a cluster agrees to the disks that the
-orchestrator creates volumes of there, each for one claim. Where the component policies is installed,
-it may create no others. It is for the administrator of the cluster, who knows whose the disks are:
+With --cluster, print instead the VolumeConsent with which a cluster agrees to the volumes that the
+orchestrator creates there, each with its disk, its mount options, its Secrets and its claim. Where
+the component policies is installed, it may create no others. It is for the administrator of the cluster, who knows whose the disks are:
 
   stsmigrate consent --cluster --plan web.yaml --side destination | kubectl --context west apply --server-side -f -`,
 		Args: program.NoArgument,

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/stsmigrate/stsmigrate/cmd/internal/reach"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -23,13 +24,19 @@ func (a *app) observed(ctx context.Context, t *reach.Target, far *routeFlags) er
 	if by := t.Plan.Destination.KnownBy; by != "" {
 		return fmt.Errorf("plan %s knows its clusters by namespaces (%s), since the user who made it may not read namespace kube-system, and an orchestrator recognizes clusters by kube-system alone; nothing was written: make the plan again as a user who may get namespace kube-system on both sides, or leave --detach", t.Plan.Name, by)
 	}
-	_, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText())
+	sign, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText())
 	switch {
 	case apierrors.IsForbidden(err):
 		fmt.Fprintf(a.ErrOut, "You may not read whether an orchestrator runs in namespace %s (%s). To check the progress of the plan: %s.\n", t.Home.Namespace, oneLine(err.Error()), t.Command("status"))
 		return nil
 	case errors.As(err, new(records.ErrNoOrchestrator)):
 		return fmt.Errorf("%w, and no process would carry out plan %s; nothing was written: install one (`stsmigrate install orchestrator`), name the place of another with --home-namespace and --home-context, or leave --detach", err, t.Plan.Name)
+	}
+	if err == nil {
+		err = sign.Lacks(t.Plan)
+	}
+	if reasons.Of(err) == reasons.ClusterUnknown {
+		return fmt.Errorf("%w; nothing was written: put a kubeconfig for it into a Secret of namespace %s, with that name as the value of the label stsmigrate.dev/cluster and under the key kubeconfig, and give this command again a few seconds later; the events Refused on Secrets there tell of one that is not accepted", err, t.Home.Namespace)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/engine/requests"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -188,6 +189,81 @@ func TestAPlanThatKnowsClustersByNamespacesIsNotHandedOver(t *testing.T) {
 	}
 	if _, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context()); err == nil {
 		t.Error("it is stored all the same")
+	}
+}
+
+// A plan is not handed to an orchestrator that does not know one of its clusters: nothing would tell its user.
+func TestAPlanIsNotHandedToWhoDoesNotKnowItsClusters(t *testing.T) {
+	for name, c := range map[string]struct{ knows, refused string }{
+		"its own cluster":            {`{"own": "uid-of-the-cluster", "names": []}`, ""},
+		"by the name in the plan":    {`{"own": "another", "names": ["east", "home"]}`, ""},
+		"by no name":                 {`{"own": "another", "names": ["east"]}`, `the orchestrator knows no cluster named "home", in which the source of plan web is`},
+		"it does not tell":           {"", ""},
+		"what nobody can understand": {"east", "annotation stsmigrate.dev/clusters of Lease stsmigrate/stsmigrate.orchestrator.p1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, config := serve(t, []string{"home"})
+			on.lives = orchestratorOf(plans.APIVersion)
+			if c.knows != "" {
+				on.lives.Annotations["stsmigrate.dev/clusters"] = c.knows
+			}
+			if err := on.Create(t.Context(), on.lives.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			p := keep(t, on, "elsewhere", func(*journal.Journal) {})
+			got := command(t, "apply", inFile(t, p), "--detach", "--yes", "--kubeconfig", config)
+			_, err := records.NewStore(on, "stsmigrate", "web").Plan(t.Context())
+			if c.refused == "" && strings.Contains(got.errOut, "knows no cluster") || c.refused != "" && (got.code != exitError || !strings.Contains(got.errOut, c.refused) || err == nil) {
+				t.Errorf("%+v, stored: %t", got, err == nil)
+			}
+		})
+	}
+}
+
+// A plan that waits for a cluster which its orchestrator does not know waits for a user: whoever waits for the plan hears it.
+func TestAWaitEndsWhereTheOrchestratorLacksACluster(t *testing.T) {
+	on, config := serve(t, []string{"home"})
+	p := keep(t, on, "stsmigrate", func(j *journal.Journal) {
+		j.Detached, j.Observed.Direction = true, plans.Move
+		j.WaitingID, j.Waiting = reasons.ClusterUnknown, `source: no cluster named "east" is known`
+	})
+	on.lives = orchestratorOf(plans.APIVersion)
+	if err := on.Create(t.Context(), on.lives.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := records.Declare(t.Context(), on, "stsmigrate", p, func(*plans.Declaration) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, "wait", "web", "-n", "stsmigrate", "--kubeconfig", config, "--timeout", "1m")
+	for _, says := range []string{"waits for a cluster that the orchestrator does not know", `no cluster named "east" is known`, "ClusterUnknown", "as soon as a Secret in its namespace names that cluster", "stsmigrate abort web"} {
+		if got.code != exitBlocked || !strings.Contains(got.errOut, says) {
+			t.Errorf("it does not say %q: %+v", says, got)
+		}
+	}
+}
+
+// Nothing of a plan that was never begun is written in its clusters, and its user need not reach them to end it.
+func TestAPlanThatWasNeverBegunIsAbortedWithoutItsClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*journal.Journal)
+		flags  string
+		want   plans.Outcome
+		code   int
+	}{
+		"never begun":    {func(*journal.Journal) {}, "", plans.Aborted, exitDone},
+		"only as if":     {func(*journal.Journal) {}, "--dry-run=client", "", exitDone},
+		"it was begun":   {func(j *journal.Journal) { j.Epoch = 1 }, "", "", exitError},
+		"it may finally": {func(j *journal.Journal) { j.Epoch, j.Begun = 1, 1 }, "", "", exitError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on, config := serve(t, []string{"home"})
+			p := keepOf(t, on, "stsmigrate", func(in *build.Inputs) { in.Source.Cluster, in.Source.Context = "uid-of-east", "east" }, func(_ *plans.Plan, j *journal.Journal) { c.change(j) })
+			got := command(t, slices.Concat([]string{"abort", "web", "-n", "stsmigrate", "--yes", "--kubeconfig", config}, strings.Fields(c.flags))...)
+			j, _, err := records.NewStore(on, "stsmigrate", "web").Journal(t.Context(), p)
+			if err != nil || got.code != c.code || j.Outcome != c.want || c.code == exitDone && !strings.Contains(got.errOut, "was never begun") {
+				t.Errorf("%v: outcome %q: %+v", err, j.Outcome, got)
+			}
+		})
 	}
 }
 

@@ -122,11 +122,21 @@ func (a *app) install(ctx context.Context, objects []byte) error {
 			return err
 		}
 	}
+	if kind := consentKind(all); kind != nil {
+		if err := agreedBefore(ctx, at.Client, kind); err != nil {
+			return err
+		}
+	}
 	for _, o := range all {
 		if err := at.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("stsmigrate")); err != nil {
 			return fmt.Errorf("%s: %w; what was printed before has been applied, and the command can be given again", titled(o), err)
 		}
 		fmt.Fprintf(a.Out, "%s applied\n", titled(o))
+		if o == consentKind(all) { // BEFORE the policy that compares with it
+			if err := beginConsent(ctx, at.Client); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

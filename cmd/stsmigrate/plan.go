@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var f draft.Flags
+	var detach bool
+	var home string
 	cmd := &cobra.Command{
 		Use:   "plan SET | plan -f FILE",
 		Short: "Say what a move would do, per ordinal, and write nothing",
@@ -36,6 +39,11 @@ func (a *app) planCommand() *cobra.Command {
 			if err := f.Check(a.dryRun, a.output); err != nil {
 				return err
 			}
+			if detach {
+				f.HandTo(home, cmd.Flags().Lookup("home-context").Value.String())
+			} else if cmd.Flags().Changed("home-namespace") {
+				return errors.New("--home-namespace is for --detach")
+			}
 			return a.makePlan(cmd.Context(), f, args)
 		},
 	}
@@ -45,6 +53,8 @@ func (a *app) planCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Show.Pod, "show-pod", false, "also show how a pod on the destination differs from that on the source: by the namespace, the cluster, admission and the patches")
 	cmd.Flags().StringVar(&a.dryRun, "dry-run", "client", "none or client: only read; server: also send every write that can be sent before the move begins as a dry run, and report what the API servers refuse")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
+	cmd.Flags().BoolVar(&detach, "detach", false, "an orchestrator is to carry the plan out: judge the rights of its account, and not yours")
+	cmd.Flags().StringVar(&home, "home-namespace", "stsmigrate", "with --detach: the namespace of the orchestrator")
 	cmd.Flags().BoolVar(&f.Detailed, "detailed-exitcode", false, "exit with 2 when the plan has something to do")
 	a.outputFlag(cmd)
 	return cmd
@@ -123,7 +133,7 @@ func (a *app) rehearse(run func() (*rehearsal.Outcome, error)) error {
 
 func (a *app) goOn(f *draft.Flags) string {
 	if f.Out == "" {
-		return "\nNothing has been written. Keep the plan with --out FILE, then `stsmigrate apply FILE`.\n"
+		return fmt.Sprintf("\nNothing has been written. Keep the plan with --out FILE, then `stsmigrate apply FILE%s`.\n", f.Handed())
 	}
 	return fmt.Sprintf("\nNothing has been written to the clusters. Next: %s\n", f.Next(a.reach.Kubeconfigs()))
 }
@@ -153,7 +163,7 @@ func (a *app) checked(ctx context.Context, f draft.Flags, args []string) (*plans
 	if err != nil {
 		return nil, nil, nil, draft.ToLook(err, set)
 	}
-	report, err := preflight.Check(ctx, p, on, nil, check.Caller{Flags: reach.Ends{plans.Source: source, plans.Destination: destination}.Flags()})
+	report, err := preflight.Check(ctx, p, on, nil, check.Caller{Account: f.Account, Flags: reach.Ends{plans.Source: source, plans.Destination: destination}.Flags()})
 	return p, on, report, err
 }
 

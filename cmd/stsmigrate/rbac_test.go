@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -196,7 +196,10 @@ func TestAClusterIsAskedForTheDisksOfAPlan(t *testing.T) {
 		objects = append(objects, both...)
 	}
 	_, east := serve(t, []string{"east"}, objects...)
-	west, there := serve(t, []string{"west"}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "stsmigrate-volumes"}, Data: map[string]string{"pv-9": "plan db-1\n"}})
+	west, there := serve(t, []string{"west"}, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "stsmigrate.dev/v1alpha1", "kind": "VolumeConsent", "metadata": map[string]any{"name": "cluster"},
+		"spec": map[string]any{"volumes": []any{map[string]any{"name": "pv-9", "plan": "db-1", "spec": map[string]any{"later": int64(1)}}}},
+	}})
 	theOther(t, west, p)
 	args := []string{"consent", "--cluster", "--plan", file, "--side", "destination", "--kubeconfig", east}
 	if got := command(t, args...); got.code != exitError || !strings.Contains(got.errOut, `no context "west"`) || got.out != "" {
@@ -207,19 +210,44 @@ func TestAClusterIsAskedForTheDisksOfAPlan(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	_, text, _ := strings.Cut(got.out, "---\n")
-	var cm corev1.ConfigMap
-	if err := yaml.UnmarshalStrict([]byte(text), &cm); err != nil {
-		t.Fatalf("%v:\n%s", err, got.out)
+	const want = `apiVersion: stsmigrate.dev/v1alpha1
+kind: VolumeConsent
+metadata:
+  name: cluster
+  resourceVersion: "999"
+spec:
+  volumes:
+  - name: pv-0
+    plan: web-abc
+    spec:
+      claimRef:
+        name: data-web-0
+        namespace: shop
+      csi:
+        driver: disk.example.com
+        volumeHandle: vol-0
+  - name: pv-1
+    plan: web-abc
+    spec:
+      claimRef:
+        name: data-web-1
+        namespace: shop
+      csi:
+        driver: disk.example.com
+        volumeHandle: vol-1
+  - name: pv-9
+    plan: db-1
+    spec:
+      later: 1
+`
+	if text != want {
+		t.Errorf("%s\nexpected\n%s", text, want)
 	}
-	want := map[string]string{
-		"pv-0": "plan web-abc\nclaim shop/data-web-0\ncsi disk.example.com vol-0\n",
-		"pv-1": "plan web-abc\nclaim shop/data-web-1\ncsi disk.example.com vol-1\n",
-		"pv-9": "plan db-1\n",
-	}
-	if cm.Namespace != "kube-system" || cm.Name != "stsmigrate-volumes" || cm.Kind != "ConfigMap" || !maps.Equal(cm.Data, want) {
-		t.Errorf("%+v", cm)
-	}
-	if got := command(t, "consent", "--cluster", "--plan", file, "--side", "source", "--kubeconfig", east, "--to-kubeconfig", there); got.code != exitDone || !strings.Contains(got.out, "claim shop/data-web-1") {
+	if got := command(t, "consent", "--cluster", "--plan", file, "--side", "source", "--kubeconfig", east, "--to-kubeconfig", there); got.code != exitDone || !strings.Contains(got.out, "name: data-web-1\n        namespace: shop") {
 		t.Errorf("of the source, where one may have to be made again: %+v", got)
+	}
+	delete(west.kinds, "volumeconsents")
+	if got := command(t, append(args, "--to-kubeconfig", there)...); got.code != exitError || got.out != "" || !strings.Contains(got.errOut, "has no kind VolumeConsent, which comes with the component policies") {
+		t.Errorf("a cluster without policies: %+v", got)
 	}
 }

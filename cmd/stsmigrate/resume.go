@@ -25,7 +25,7 @@ func (a *app) resumeCommand() *cobra.Command {
 				}
 				return q.turn(cmd.Context(), plans.Move, route, speed)
 			}
-			j, err := a.toTurn(cmd.Context(), t)
+			j, err := a.toTurn(cmd.Context(), t, plans.Move)
 			if err != nil {
 				return err
 			}

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
+	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/build"
@@ -56,9 +57,11 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 	t.Helper()
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-of-the-cluster"}})
 	// The fake client would add an unknown kind to the scheme at its first use, while other requests read the scheme.
-	scheme, declared := clusters.Scheme(), records.DeclarationKind()
-	scheme.AddKnownTypeWithName(declared, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(declared.GroupVersion().WithKind(declared.Kind+"List"), &unstructured.UnstructuredList{})
+	scheme, declared, consented := clusters.Scheme(), records.DeclarationKind(), access.VolumeConsent().GroupVersionKind()
+	for _, kind := range []schema.GroupVersionKind{declared, consented} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	s := &served{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		kinds: map[string]schema.GroupVersionKind{
@@ -66,8 +69,8 @@ func serve(t *testing.T, contexts []string, objects ...client.Object) (*served, 
 			"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "pods": corev1.SchemeGroupVersion.WithKind("Pod"), "nodes": corev1.SchemeGroupVersion.WithKind("Node"),
 			"persistentvolumeclaims": corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
 			"services": corev1.SchemeGroupVersion.WithKind("Service"), "endpointslices": discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
-			"statefulsetmigrations": records.DeclarationKind(),
-			"statefulsetslices":     v1alpha1.Kind(), "controllerrevisions": appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
+			"statefulsetmigrations": declared, "volumeconsents": consented,
+			"statefulsetslices": v1alpha1.Kind(), "controllerrevisions": appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 			"statefulsets": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "leases": coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 		},
 	}
@@ -248,7 +251,7 @@ func (s *served) discovery(path []string) any {
 			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: gvk.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 		}
 		if gvk.GroupVersion().String() == resources.GroupVersion {
-			wide := name == "namespaces" || name == "nodes" || name == "persistentvolumes" || strings.HasPrefix(name, "selfsubject")
+			wide := name == "namespaces" || name == "nodes" || name == "persistentvolumes" || name == "volumeconsents" || strings.HasPrefix(name, "selfsubject")
 			resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: name, Kind: gvk.Kind, Namespaced: !wide, Verbs: metav1.Verbs{"get", "list"}})
 		}
 	}

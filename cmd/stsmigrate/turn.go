@@ -53,7 +53,7 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 				}
 				return q.turn(cmd.Context(), direction, plans.Limits{}, speed)
 			}
-			j, err := a.toTurn(cmd.Context(), t)
+			j, err := a.toTurn(cmd.Context(), t, direction)
 			if err != nil {
 				return err
 			}
@@ -81,6 +81,9 @@ func (a *app) turnCommand(name string, direction plans.Direction, short, questio
 // proceed asks for confirmation and carries the plan out as it is wanted now. What has no meaning is refused before
 // the user is asked. A dry run lists what follows, and ends there or with the answers of the API servers.
 func (a *app) proceed(ctx context.Context, t *reach.Target, j *journal.Journal, w turn, speed pace) error {
+	if cancels(t, j, w) {
+		return cancel(ctx, a, t, w)
+	}
 	trial := *j
 	if w.set != nil {
 		if err := w.set(&trial); err != nil {
@@ -159,13 +162,42 @@ func pauses(p *plans.Plan, j *journal.Journal) string {
 }
 
 // toTurn reads the journal of a plan that will change its direction. For an orchestrator the request goes to
-// the home alone. Without an orchestrator, this process needs both clusters.
-func (a *app) toTurn(ctx context.Context, t *reach.Target) (*journal.Journal, error) {
+// the home alone. Without an orchestrator, this process needs both clusters, but not to end a plan that was never begun.
+func (a *app) toTurn(ctx context.Context, t *reach.Target, direction plans.Direction) (*journal.Journal, error) {
 	j, err := t.Store.JournalOrNew(ctx, t.Plan)
-	if err != nil {
-		return nil, err
+	if err != nil || cancels(t, j, turn{direction: direction}) {
+		return j, err
 	}
 	return j, a.reaches(t, j, !j.Detached)
+}
+
+// cancels reports whether a plan is to be aborted that was never begun, and whose clusters this process does not reach.
+func cancels(t *reach.Target, j *journal.Journal, w turn) bool {
+	return w.direction == plans.Abort && !j.Detached && j.Untouched() && t.Connected() != nil
+}
+
+// cancel ends a plan that was never begun: nothing of it is written but its record.
+func cancel(ctx context.Context, a *app, t *reach.Target, w turn) error {
+	fmt.Fprintf(a.ErrOut, "Plan %s was never begun, so that nothing of it is written in its clusters, of which one does not answer (%s). Only its record is changed.\n", t.Plan.Name, oneLine(t.Connected().Error()))
+	if a.dryRun == "client" || a.dryRun == "server" {
+		return unwritten()
+	}
+	if err := a.confirm(w.question); err != nil {
+		return err
+	}
+	command := a.wanted(ctx, t, w)
+	err := t.Store.Change(ctx, t.Plan, func(j *journal.Journal) error {
+		cancelled, err := requests.Cancel(t.Plan, j, command, a.now())
+		if err == nil && !cancelled {
+			err = fmt.Errorf("plan %s was begun meanwhile, and its clusters are needed to roll it back: %w", t.Plan.Name, t.Connected())
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "plan %s: %s\n", t.Plan.Name, plans.Aborted)
+	return nil
 }
 
 // reaches returns an error if this process does not reach a cluster that it needs. itself reports that it writes to the

@@ -25,8 +25,9 @@ func (a *app) waitCommand() *cobra.Command {
 		Long: `Wait until a plan is in one of the states of --for, and print that state.
 
 It writes nothing, and does not influence the plan. It ends before the plan is there with 4 if
-the plan is blocked, paused, split or stopped and does not continue by itself, with 7 if it was
-stopped with an ordinal in flight, with 5 if it was aborted, and with 6 after --timeout.`,
+the plan is blocked, paused, split or stopped and does not continue by itself, or waits for a
+cluster that its orchestrator does not know, with 7 if it was stopped with an ordinal in flight,
+with 5 if it was aborted, and with 6 after --timeout.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := live.KnownStates(want)
 			if err != nil {

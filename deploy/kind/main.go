@@ -8,7 +8,7 @@
 //   - Only the key of a list item gets a default. All other defaults are set by the API server that creates
 //     the pods.
 //
-// It gives claim templates the bounds that their rules need. Of a StatefulSetMigration it bounds the name and the
+// It gives claim templates the bounds that their rules need. The spec of a volume in a VolumeConsent is one value. Of a StatefulSetMigration it bounds the name and the
 // number of maxUnavailable, and leaves conditions unbounded.
 package main
 
@@ -78,6 +78,8 @@ func installed(raw []byte) ([]byte, error) {
 			slice(root)
 		case "StatefulSetMigration":
 			migration(root)
+		case "VolumeConsent":
+			consent(root)
 		default:
 			return nil, fmt.Errorf("the kind %s is not known", d.Spec.Names.Kind)
 		}
@@ -129,6 +131,15 @@ func migration(root *apiextensionsv1.JSONSchemaProps) {
 		s.MinLength, s.MaxLength, s.Minimum, s.Pattern = nil, nil, nil, ""
 		return s
 	})
+}
+
+// consent changes the schema of a VolumeConsent: no writer owns parts of the spec of a volume, and to note who has set
+// which of its fields would take as much room again.
+func consent(root *apiextensionsv1.JSONSchemaProps) {
+	volumes := root.Properties["spec"].Properties["volumes"].Items.Schema
+	spec, atomic := volumes.Properties["spec"], "atomic"
+	spec.XMapType = &atomic
+	volumes.Properties["spec"] = spec
 }
 
 type properties = map[string]apiextensionsv1.JSONSchemaProps

@@ -11,6 +11,7 @@ import (
 func TestTheKindsAreGeneratedOfTheirTypes(t *testing.T) {
 	for file, types := range map[string]string{
 		"../chart/statefulsetmigrations.yaml": "../../internal/api/v1alpha1/types.go",
+		"../chart/volumeconsents.yaml":        "../../internal/api/consent/types.go",
 		"../chart/statefulsetslices.yaml":     "../../slicecontroller/v1alpha1/types.go",
 	} {
 		kind, err := os.ReadFile(file)

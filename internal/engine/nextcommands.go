@@ -20,11 +20,19 @@ func typed(command func(verb string) string, verb, why string) NextCommand {
 
 // nextOf returns what comes next, as next does. A blocked plan that continues by itself need not be told to.
 func (v *View) nextOf(p *plans.Plan, j *journal.Journal, work bool, command func(verb string) string) (string, []NextCommand) {
+	if awaitsCluster(j, work, v.Holder) {
+		return "the orchestrator continues it as soon as a Secret in its namespace names that cluster; " + command("abort") + " ends the plan or rolls back", []NextCommand{typed(command, "abort", "ends the plan or rolls back")}
+	}
 	if !work || !j.LooksOn() {
 		return v.next(p, j, work, command)
 	}
 	words, commands := v.next(p, j, false, command)
 	return "it continues by itself when what it waits for has ended; otherwise: " + words, commands
+}
+
+// awaitsCluster reports whether a plan waits for a user to make one of its clusters known to the orchestrator.
+func awaitsCluster(j *journal.Journal, work bool, holder string) bool {
+	return j.Detached && work && holder == "" && journal.ClusterUnknown(j)
 }
 
 // next returns what comes next in words, or states which process continues without a command, and the commands. work

@@ -85,6 +85,8 @@ type View struct {
 	Ordinals []OrdinalView         `json:"ordinals"` // Ordinals has each ordinal that the plan moves, the highest first.
 	// work reports that a process continues the plan, or should.
 	work bool
+	// unknown reports that no process has the plan, since the orchestrator does not know one of its clusters.
+	unknown bool
 	// looksOn reports that the plan is blocked, and continues by itself when what it waits for has ended.
 	looksOn bool
 }
@@ -97,6 +99,9 @@ func (v *View) Rests() bool {
 
 // LooksOn reports whether the plan is blocked and a process looks whether what it waits for has ended: then it goes on.
 func (v *View) LooksOn() bool { return v.looksOn }
+
+// Unknown reports whether the plan waits for a user to make one of its clusters known to the orchestrator.
+func (v *View) Unknown() bool { return v.unknown }
 
 // Active reports whether a process continues the plan now.
 func (v *View) Active() bool { return v.Holder != "" && v.work }
@@ -256,7 +261,7 @@ func (v *View) describe(p *plans.Plan, j *journal.Journal, asked requests.Reques
 			v.Names = "a pod that restarts is not found at its new address unless this runs: " + command("names -w")
 		}
 	}
-	v.work, v.looksOn = asked.Work, looksOn(j, asked)
+	v.work, v.looksOn, v.unknown = asked.Work, looksOn(j, asked), awaitsCluster(j, asked.Work, v.Holder)
 	v.Next, v.Commands = v.nextOf(p, j, asked.Work, command)
 	if asked.RemoveNames {
 		v.Commands = nil

@@ -167,7 +167,7 @@ func TestOnlyChecksThatMayBeIgnoredAre(t *testing.T) {
 // A declaration, which no command has read, names checks too. No plan is made that would not do as it says.
 func TestNoPlanIsMadeThatIgnoresWhatItMayNot(t *testing.T) {
 	for _, name := range []string{"node-fit", "claims-bound"} {
-		_, err := Draft(t.Context(), nil, plans.Ref{}, plans.Ref{}, "web", "abc", plans.Spec{Ignore: []string{"nodes-fit", name}})
+		_, err := Draft(t.Context(), nil, plans.Ref{}, plans.Ref{}, Request{Name: "web", ID: "abc", Spec: plans.Spec{Ignore: []string{"nodes-fit", name}}})
 		if err == nil || !strings.HasPrefix(err.Error(), "ignore: ") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 // places chooses how the places of the ordinals are taken, unless the user says it. A place that cannot be taken must not
 // keep a plan from being made, nor an ordinal from leaving: then none is, and the plan says why.
-func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.Placeholder, error) {
+func places(ctx context.Context, on clusters.Clusters, in build.Inputs, by check.Caller) (plans.Placeholder, error) {
 	out := in.Placeholder
 	if !out.Open() {
 		return out, nil
@@ -31,7 +31,7 @@ func places(ctx context.Context, on clusters.Clusters, in build.Inputs) (plans.P
 		return out, err
 	}
 	i := check.Inspect(p, on)
-	i.Now, i.Draft = in, true
+	i.Now, i.Draft, i.Caller = in, true, by
 	set, err := in.DestinationSet()
 	if err != nil {
 		return out, err

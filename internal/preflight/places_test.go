@@ -69,7 +69,7 @@ func TestHowPlacesAreTakenIsChosen(t *testing.T) {
 			for _, said := range said {
 				in := i.Now
 				in.Placeholder = said
-				got, err := places(t.Context(), i.On, in)
+				got, err := places(t.Context(), i.On, in, check.Caller{})
 				if err != nil || got.Proof != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") {
 					t.Errorf("%q: %+v (%v), expected %q since %q", said.Proof, got, err, c.want, c.why)
 				}

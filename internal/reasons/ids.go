@@ -13,6 +13,7 @@ const (
 	WriteNotTaken       ID = "WriteNotTaken"
 	WaitsForApproval    ID = "WaitsForApproval"
 	ClusterNotReached   ID = "ClusterNotReached"
+	ClusterUnknown      ID = "ClusterUnknown"
 	CredentialsExpired  ID = "CredentialsExpired"
 	RequestRefusedByAPI ID = "RequestRefusedByAPI"
 	WriteWithoutEffect  ID = "WriteWithoutEffect"

@@ -2,8 +2,10 @@ package records
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,21 @@ import (
 type Sign struct {
 	// Version is the version of the program, and Reads the API version of the plans that it reads.
 	Version, Reads string
+	// Known is the clusters that it knows; nil if it does not tell.
+	Known *Known
+}
+
+// Lacks returns an error if the orchestrator does not know a cluster of a plan. One that does not tell is believed to know it.
+func (s Sign) Lacks(p *plans.Plan) error {
+	if s.Known == nil {
+		return nil
+	}
+	for _, side := range plans.Sides() {
+		if ref := p.On(side); ref.Cluster != s.Known.Own && !slices.Contains(s.Known.Names, ref.Context) {
+			return reasons.Because(reasons.ClusterUnknown, fmt.Errorf("the orchestrator knows no cluster named %q, in which the %s of plan %s is", ref.Context, side, p.Name))
+		}
+	}
+	return nil
 }
 
 // ErrNoOrchestrator reports that no orchestrator is alive in a namespace.
@@ -112,7 +129,12 @@ func signOf(e watch.Event, namespace, mine string) (Sign, error) {
 	if err != nil {
 		return Sign{}, err
 	}
-	s := Sign{m.GetAnnotations()[madeBy], m.GetAnnotations()[reads]}
+	s := Sign{Version: m.GetAnnotations()[madeBy], Reads: m.GetAnnotations()[reads]}
+	if told := m.GetAnnotations()[knows]; told != "" {
+		if err := json.Unmarshal([]byte(told), &s.Known); err != nil {
+			return s, fmt.Errorf("annotation %s of Lease %s/%s: %w", knows, namespace, m.GetName(), err)
+		}
+	}
 	if s.Reads != plans.APIVersion {
 		return s, ErrOtherVersion{namespace, mine, s}
 	}

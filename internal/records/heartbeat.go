@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
@@ -27,6 +29,8 @@ const (
 	// madeBy is the version of the program, and reads the API version of the plans that it reads.
 	madeBy = "stsmigrate.dev/version"
 	reads  = "stsmigrate.dev/reads"
+	// knows has the clusters that the process knows.
+	knows = "stsmigrate.dev/clusters"
 )
 
 const (
@@ -37,6 +41,15 @@ const (
 	heartbeatExpiry = 10 * time.Minute
 )
 
+// Known is the clusters that an orchestrator knows: its own one by its UID, and the others by name.
+type Known struct {
+	Own   types.UID `json:"own"`
+	Names []string  `json:"names"`
+}
+
+// maxKnown is how many bytes of clusters a heartbeat tells. Where there are more it tells none.
+const maxKnown = 64 << 10
+
 // Heartbeat is the heartbeat of one process. It is not safe for concurrent use.
 type Heartbeat struct {
 	home   client.Client
@@ -46,6 +59,8 @@ type Heartbeat struct {
 	lease  coordinationv1.Lease // the next Lease, without holder and times
 	have   *coordinationv1.Lease
 	others LeaseSightings
+	// Known, if set, returns the clusters that are told with each renewal.
+	Known func() Known
 }
 
 // NewHeartbeat returns the heartbeat of a process of this version. It writes nothing yet. home writes,
@@ -92,6 +107,7 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	seconds, now := int32(LeaseSeconds), metav1.NewMicroTime(h.now())
 	next := h.lease.DeepCopy()
 	next.Spec.HolderIdentity, next.Spec.LeaseDurationSeconds, next.Spec.RenewTime = &h.holder, &seconds, &now
+	h.tells(next)
 	var err error
 	if h.have == nil {
 		err = h.home.Create(ctx, next)
@@ -112,6 +128,16 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	}
 	h.have = next
 	return nil
+}
+
+// tells adds the clusters that the process knows to the Lease.
+func (h *Heartbeat) tells(next *coordinationv1.Lease) {
+	if h.Known == nil {
+		return
+	}
+	if told, err := json.Marshal(h.Known()); err == nil && len(told) <= maxKnown {
+		next.Annotations[knows] = string(told)
+	}
 }
 
 // sweep deletes the Leases of killed processes. Whether a Lease is still renewed is judged by this

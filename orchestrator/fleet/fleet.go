@@ -18,6 +18,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/clusters/transport"
 	"github.com/stsmigrate/stsmigrate/internal/dns"
+	"github.com/stsmigrate/stsmigrate/internal/reasons"
 )
 
 // Home is the name of the orchestrator's own cluster.
@@ -250,5 +251,18 @@ func (f *Fleet) Find(name string, uid types.UID) (*Cluster, error) {
 	for _, secret := range slices.Sorted(maps.Keys(f.refused)) {
 		hint += "; " + f.refused[secret].Error()
 	}
-	return nil, fmt.Errorf("no cluster named %q is known: put its kubeconfig into a Secret with the label %s: %s, under the key kubeconfig%s", name, Label, name, hint)
+	return nil, reasons.Because(reasons.ClusterUnknown, fmt.Errorf("no cluster named %q is known: put its kubeconfig into a Secret with the label %s: %s, under the key kubeconfig%s", name, Label, name, hint))
+}
+
+// Names returns the names by which Find knows clusters.
+func (f *Fleet) Names() []string {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	known := map[string]bool{}
+	for _, s := range f.secrets {
+		for name := range s.clusters {
+			known[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(known))
 }

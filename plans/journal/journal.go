@@ -180,6 +180,12 @@ func (j *Journal) Over() bool { return j.Ended() && !j.KeepNames }
 // Untouched reports whether no process has taken the plan over yet: nothing of it is written but its record.
 func (j *Journal) Untouched() bool { return j.Epoch == 0 && j.Begun == 0 && j.Outcome == "" }
 
+// ClusterUnknown reports whether the plan waits for a user to make one of its clusters known to the orchestrator. It means
+// nothing while a process carries the plan out.
+func ClusterUnknown(j *Journal) bool {
+	return j.Blocked == "" && j.Waiting != "" && j.WaitingID == reasons.ClusterUnknown
+}
+
 // New returns the journal of a plan that has not begun.
 func New(p *plans.Plan) *Journal {
 	return &Journal{

@@ -53,7 +53,6 @@ func crowded() map[string]int {
 		"cmd/internal/program.Duration": 6,
 		"cmd/stsmigrate.app.conclude":   6,
 		"engine.Status":                 6,
-		"preflight.Draft":               6,
 		"preflight.Survey":              6,
 		"records.NewHeartbeat":          6,
 	}

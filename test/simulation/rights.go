@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -110,7 +110,7 @@ func (c *conn) allowed(verb, resource, namespace, name string) bool {
 
 // agree lets each cluster consent to the volumes of the plan, as `consent --cluster` prints them now.
 func (w *world) agree(on clusters.Clusters, names []string) {
-	agreed := map[string]*corev1.ConfigMap{} // a new map: forks of a world share the old one
+	agreed := map[string]*unstructured.Unstructured{} // a new map: forks of a world share the old one
 	maps.Copy(agreed, w.agreed)
 	for side, s := range w.on {
 		volumes, err := access.NewVolumes(context.TODO(), w.plan, on, side, names)

@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -108,9 +109,9 @@ type world struct {
 	on      map[plans.Side]*store
 	stores  []*store
 	plan    *plans.Plan
-	rights  map[string]rights            // of the engines' account, by cluster
-	printed printed                      // what these rights were given for
-	agreed  map[string]*corev1.ConfigMap // each cluster's consent to volumes
+	rights  map[string]rights                     // of the engines' account, by cluster
+	printed printed                               // what these rights were given for
+	agreed  map[string]*unstructured.Unstructured // each cluster's consent to volumes
 	rng     *rand.Rand
 	choices *choices // in place of what is drawn by chance; nil: it is drawn
 	// What the controllers remember.

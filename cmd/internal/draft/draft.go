@@ -35,6 +35,8 @@ type Flags struct {
 	Ignore []string
 	// Show is what the text of a plan has besides.
 	Show Shown
+	// Account is the account of the orchestrator that is to carry the plan out; "" where that is open.
+	Account string
 	// Detailed asks for another exit code when there is something to do.
 	Detailed bool
 	// spec is what the plan is made from. A Migration has its storage and its gates, and what no flag says.
@@ -46,11 +48,25 @@ type Flags struct {
 	classes     map[string]string
 	toKind      string
 	kinds       map[plans.Side]string // of the sets, as in a Ref
+	handed      string                // the flags of apply that hand the plan to that orchestrator
 	waits       string                // our image with the program that waits, if this program is released
 }
 
 // Shown is what a user asks to see of a plan: the list of writes, and how the pods differ between the two sides.
 type Shown struct{ Writes, Pod bool }
+
+// HandTo says that the orchestrator of a namespace is to carry the plan out. context is that of its cluster, if it was
+// named.
+func (f *Flags) HandTo(namespace, context string) {
+	f.Account = "system:serviceaccount:" + namespace + ":orchestrator"
+	f.handed = " --detach" + program.Given("--home-context", context)
+	if namespace != "stsmigrate" {
+		f.handed += program.Given("--home-namespace", namespace)
+	}
+}
+
+// Handed returns the flags of apply that hand the plan to that orchestrator, each with a space before it.
+func (f *Flags) Handed() string { return f.handed }
 
 // AddTo adds the flags that select what is moved, and how.
 func (f *Flags) AddTo(cmd *cobra.Command) {
@@ -238,7 +254,7 @@ func (f *Flags) Draft(ctx context.Context, set string, patches []plans.Patch, so
 			return nil, on, err
 		}
 	}
-	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], f.name, rand.String(6), r)
+	p, err := preflight.Draft(ctx, on, refs[plans.Source], refs[plans.Destination], preflight.Request{Name: f.name, ID: rand.String(6), Spec: r, Account: f.Account})
 	if err != nil {
 		return nil, on, err
 	}

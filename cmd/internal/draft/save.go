@@ -88,5 +88,5 @@ func saving(err error) error {
 
 // Next returns the command that carries out the plan in its file, with the flags that find its clusters.
 func (f *Flags) Next(found string) string {
-	return "stsmigrate apply " + program.Quoted(f.Out) + found
+	return "stsmigrate apply " + program.Quoted(f.Out) + f.handed + found
 }

@@ -55,3 +55,18 @@ func TestAPlanIsWrittenWhereItIsAskedFor(t *testing.T) {
 		t.Errorf("%v (%v), expected 5 files", left, err)
 	}
 }
+
+// The last line of a plan is the command that carries it out: by whom its user has said.
+func TestTheNextCommandHandsThePlanOver(t *testing.T) {
+	for want, hand := range map[string]func(*Flags){
+		"stsmigrate apply web.yaml --kubeconfig k":                                                 func(*Flags) {},
+		"stsmigrate apply web.yaml --detach --kubeconfig k":                                        func(f *Flags) { f.HandTo("stsmigrate", "") },
+		"stsmigrate apply web.yaml --detach --home-context home --home-namespace a --kubeconfig k": func(f *Flags) { f.HandTo("a", "home") },
+	} {
+		f := Flags{Out: "web.yaml"}
+		hand(&f)
+		if got := f.Next(" --kubeconfig k"); got != want {
+			t.Errorf("%s, expected %s", got, want)
+		}
+	}
+}

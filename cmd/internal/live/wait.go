@@ -64,6 +64,8 @@ const (
 func Judge(want []plans.State, v *engine.View) Verdict {
 	rests := slices.Contains([]plans.State{plans.StateBlocked, plans.StatePaused, plans.StateSplit}, v.State)
 	switch {
+	case v.Unknown() && !slices.Contains(want, v.State):
+		return NeedsUser
 	case v.LooksOn() && slices.Contains(want, v.State):
 		return Reached
 	case rests && !v.Rests():
@@ -106,6 +108,9 @@ func Unreached(t *reach.Target, s Status, verdict Verdict, want []plans.State, t
 
 // stands says how a plan stands that does not continue by itself.
 func stands(p *plans.Plan, s Status) string {
+	if s.View.Unknown() {
+		return " waits for a cluster that the orchestrator does not know: " + reasons.Tagged(s.View.ReasonID, s.View.Reason)
+	}
 	switch s.View.State {
 	case plans.StateStopped:
 		return " was stopped with no ordinal in flight, and no process carries it on"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,7 +31,7 @@ func (r *Sides) Consents(ctx context.Context, side plans.Side, until time.Time) 
 	return out, nil
 }
 
-// ClusterConsent returns the ConfigMap of the cluster on one side, including its existing consents. It
+// ClusterConsent returns the VolumeConsent of the cluster on one side, including its existing consents. It
 // returns nothing if the plan creates no volume there.
 func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.Object, error) {
 	if err := r.Lost[side.Other()]; err != nil && !r.Plan.OneCluster() {
@@ -44,6 +45,10 @@ func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.O
 	if err != nil || len(volumes) == 0 {
 		return nil, err
 	}
+	kind := access.VolumeConsent().GroupVersionKind()
+	if _, err := r.On[side].RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the cluster of the %s has no kind %s, which comes with the component policies: without them it has nothing to agree to, and nothing limits the disks for which an orchestrator creates volumes; to install them: stsmigrate install --context %s policies --apply", side, kind.Kind, r.Plan.On(side).Context)
+	}
 	have, err := access.AgreedVolumes(ctx, r.On[side], side)
 	if err != nil { // consents that cannot be read cannot be kept, and other plans may need them
 		return nil, err
@@ -52,7 +57,11 @@ func (r *Sides) ClusterConsent(ctx context.Context, side plans.Side) ([]client.O
 	if err != nil {
 		return nil, err
 	}
-	next.ObjectMeta = asRead(next)
+	kept := asRead(next)
+	next.Object["metadata"] = map[string]any{"name": kept.Name}
+	if kept.ResourceVersion != "" {
+		next.SetResourceVersion(kept.ResourceVersion)
+	}
 	return []client.Object{next}, nil
 }
 

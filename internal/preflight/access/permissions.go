@@ -94,8 +94,16 @@ func ForChecks(p *plans.Plan, side plans.Side) []part.Right {
 	return out
 }
 
-// Permissions asks the API servers of both sides for every right, as the very user who will write.
+// Permissions asks the API servers of both sides for every right, of the very user who will write.
 func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
+	if i.Account != "" {
+		return ofAccount(ctx, i)
+	}
+	return ofUser(ctx, i)
+}
+
+// ofUser asks for the rights of the user, or of the orchestrator, that asks.
+func ofUser(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
 	for _, side := range plans.Sides() {
 		rights := Rights(i.Plan, side)

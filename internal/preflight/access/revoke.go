@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +34,7 @@ func Revoke(ctx context.Context, p *plans.Plan, side plans.Side, on clusters.Clu
 	case err != nil && !apierrors.IsForbidden(err):
 		return gone, err
 	case less && err == nil:
-		gone = append(gone, fmt.Sprintf("the volumes that the cluster agrees to (ConfigMap %s/%s)", metav1.NamespaceSystem, VolumesMap))
+		gone = append(gone, "the volumes that the cluster agrees to (VolumeConsent "+VolumeConsent().GetName()+")")
 	}
 	for _, o := range Roles(p, side, types.NamespacedName{}, nil) {
 		was, err := revoked(ctx, on[side], o)

@@ -42,6 +42,8 @@ type Inspection struct {
 // Caller is who asks for an inspection.
 type Caller struct {
 	Orchestrated Orchestrated
+	// Account is the account of the orchestrator that is to carry the plan out, if that is settled while it is made.
+	Account string
 	// Flags are those with which the caller's own tools reach the cluster of a side, each with a space before it. The
 	// context that the plan records may mean another cluster where a command is typed. An orchestrator has none.
 	Flags map[plans.Side]string

@@ -13,6 +13,9 @@ func (i Inspection) Untried(found []Finding) []Finding {
 		if i.Draft && f.Passing && unwritable.MatchString(f.Saw) {
 			found[k].Level, found[k].Want = Warn, f.Want+" (it could not be tried)"
 			found[k].Remedy = "nothing to do if another user carries the plan out: apply tries it with the rights of that user"
+			if i.Account != "" {
+				found[k].Remedy = "nothing to do: the orchestrator tries it with its own rights before the first write"
+			}
 		}
 	}
 	return found

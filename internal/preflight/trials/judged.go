@@ -57,7 +57,7 @@ func (t trier) refused(a ask, name string, err error) []check.Finding {
 	if !ownPolicy.MatchString(f.Saw) {
 		return []check.Finding{f}
 	}
-	if native(t.Plan, a) != plans.NativeKind || t.Orchestrated != nil && !t.Midway {
+	if native(t.Plan, a) != plans.NativeKind || (t.Orchestrated != nil || t.Account != "") && !t.Midway {
 		return nil
 	}
 	f.Remedy = "let the cluster's administrator name the accounts that carry plans out: values policies.accounts (orchestrators) and policies.movers (users) of `stsmigrate install policies`"

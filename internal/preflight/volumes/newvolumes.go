@@ -168,9 +168,10 @@ func volumeAccepted(ctx context.Context, i check.Inspection, side plans.Side, na
 	switch {
 	case !there:
 		f.Want = fmt.Sprintf("permission to create it, for claim %s/%s", pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
-		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the ConfigMap, if the policies of stsmigrate require it: the cluster's administrator reviews the disks and applies it", side)
+		f.Remedy = fmt.Sprintf("`stsmigrate consent --cluster --plan FILE --side %s` prints the VolumeConsent, if the policies of stsmigrate require it: the cluster's administrator reviews the disks and applies it", side)
 		next := pv.DeepCopy()
 		err = i.On[side].Create(ctx, next, client.DryRunAll)
+		f = unreadable(f, err)
 		if saw := altered(pv, next); err == nil && saw != "" {
 			f.Saw, f.Want = "admission changes "+saw+" (dry run)", "the disk to be kept, and bound to its claim"
 			f.Remedy = "let the owner of the policy or webhook that changes volumes leave these alone for the time of the move"
@@ -191,7 +192,7 @@ const nameMovers = "let the cluster's administrator name the accounts that carry
 // protectable tries to protect the first volume, as the first step on volumes does: a policy that is about the user would
 // stop the plan there, after the sets and budgets were changed. An orchestrator has other rights than who asks.
 func protectable(ctx context.Context, i check.Inspection, names []string) ([]check.Finding, error) {
-	if i.Orchestrated != nil || len(names) == 0 || len(i.Plan.Moved()) == 0 {
+	if i.Orchestrated != nil || i.Account != "" || len(names) == 0 || len(i.Plan.Moved()) == 0 {
 		return nil, nil
 	}
 	pv, there, _, err := storage.Made(ctx, i.Plan, i.On, plans.Source, names[0])
@@ -303,7 +304,18 @@ func limited(ctx context.Context, i check.Inspection, names []string) ([]check.F
 	case err != nil:
 		return nil, fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s on the destination: %w", access.NewVolumesPolicy, err)
 	}
+	if binding.Spec.ParamRef != nil && binding.Spec.ParamRef.Namespace != "" {
+		return outdated(i, f, binding.Spec.ParamRef), nil
+	}
 	return unagreed(ctx, i, names)
+}
+
+// outdated is the finding of a policy that compares volumes with a ConfigMap.
+func outdated(i check.Inspection, f check.Finding, with *admissionv1.ParamRef) []check.Finding {
+	f.Level, f.Saw = check.Warn, "it is that of an older release, which reads ConfigMap "+with.Namespace+"/"+with.Name
+	f.Want = "the policies of this release: what the cluster takes back from a ConfigMap may stay in force"
+	f.Remedy = "stsmigrate install" + i.Flags[plans.Destination] + " policies --apply, which says how what was agreed to is kept"
+	return []check.Finding{f}
 }
 
 // unagreed names the volumes that the destination's cluster has not agreed to, as far as that may be read.
@@ -315,13 +327,10 @@ func unagreed(ctx context.Context, i check.Inspection, names []string) ([]check.
 	if err != nil {
 		return nil, err
 	}
-	if have == nil {
-		have = &corev1.ConfigMap{}
-	}
 	f := check.Finding{
-		Object: fmt.Sprintf("ConfigMap kube-system/%s on the destination (%s)", access.VolumesMap, i.Plan.Destination.Context),
+		Object: fmt.Sprintf("VolumeConsent %s on the destination (%s)", access.VolumeConsent().GetName(), i.Plan.Destination.Context),
 		Want:   "the cluster to agree to the disks that plan " + i.Plan.ID + " makes volumes of there",
-		Remedy: "`stsmigrate consent --cluster --plan FILE --side destination` prints the ConfigMap: the cluster's administrator reviews the disks and applies it",
+		Remedy: "`stsmigrate consent --cluster --plan FILE --side destination` prints it: the cluster's administrator reviews the disks and applies it",
 	}
 	wanted, err := access.NewVolumes(ctx, i.Plan, i.On, plans.Destination, names)
 	if err != nil {
@@ -329,22 +338,37 @@ func unagreed(ctx context.Context, i check.Inspection, names []string) ([]check.
 		return []check.Finding{f}, nil //nolint:nilerr // it is what the check finds
 	}
 	var missing []string
-	for name, facts := range wanted {
-		if factsIn(have.Data[name]) != factsIn(facts) {
-			missing = append(missing, name)
+	var first string
+	for _, v := range wanted {
+		lines, err := access.Unagreed(v, have)
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		missing = append(missing, v.Name)
+		if first == "" {
+			first = check.Few(lines)
 		}
 	}
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	slices.Sort(missing)
-	f.Saw = fmt.Sprintf("it does not agree to volume %s as the plan makes it", check.Few(missing))
+	f.Saw = fmt.Sprintf("it does not agree to volume %s as the plan makes it; of %s it lacks %s", check.Few(missing), missing[0], first)
 	return []check.Finding{f}, nil
 }
 
-// factsIn returns the lines of a text sorted and without repetition, as the policy compares them.
-func factsIn(text string) string {
-	all := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
-	slices.Sort(all)
-	return strings.Join(slices.Compact(all), "\n")
+// withoutParameter is in the words of an API server that does not find the object with which a policy compares.
+const withoutParameter = "no params found"
+
+// unreadable completes the finding of a refusal by an API server that does not find what the cluster agrees to: the policy
+// refuses all volumes of plans then, from any user.
+func unreadable(f check.Finding, err error) check.Finding {
+	if err == nil || !strings.Contains(err.Error(), withoutParameter) {
+		return f
+	}
+	f.Remedy = "what the cluster agrees to is missing: " + f.Remedy + ". If it is there (kubectl get volumeconsent cluster; in older releases: kubectl -n kube-system get configmap " + access.OldVolumesMap +
+		"), the API server does not read it any more, as those of Kubernetes do with built-in kinds where policies were deleted and installed again: install the policies of this release (stsmigrate install policies --apply), or let the cluster's administrator restart the API servers"
+	return f
 }

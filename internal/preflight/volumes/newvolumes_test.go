@@ -11,10 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stsmigrate/stsmigrate/internal/api/consent"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/access"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/check"
 	"github.com/stsmigrate/stsmigrate/internal/preflight/checktest"
@@ -157,6 +160,7 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 	}{
 		"an orchestrator may carry out a draft":  {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"WARN ...permission to change those that the plan protects there, if you carry the plan out yourself...policies.movers"}},
 		"the user is none who carries plans out": {[]client.Object{other()}, access.ProtectedVolumesPolicy, []string{"FAIL ...volumes on the destination (west)...stsmigrate-protected-volumes...permission to change those that the plan protects there...policies.movers"}},
+		"a draft that is handed over":            {[]client.Object{other()}, access.ProtectedVolumesPolicy, nil},
 		"another policy is about that volume":    {[]client.Object{other()}, "keep-pv-other", nil},
 		"that volume is of another plan":         {[]client.Object{other(held)}, access.ProtectedVolumesPolicy, nil},
 		"there is no volume":                     {nil, access.ProtectedVolumesPolicy, nil},
@@ -164,6 +168,9 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := checktest.Estate{Volumes: []string{onADisk}, There: c.there}.Inspected(t)
 			i.Draft = strings.Contains(name, "draft")
+			if strings.Contains(name, "handed over") {
+				i.Account = "system:serviceaccount:stsmigrate:orchestrator"
+			}
 			there, ok := i.On[plans.Destination].(client.WithWatch)
 			if !ok {
 				t.Fatalf("%T", i.On[plans.Destination])
@@ -185,24 +192,31 @@ func TestThePolicyOfTheDestinationIsFoundBeforeTheFlight(t *testing.T) {
 
 func TestAnOrchestratorIsToldWhatLimitsItInACluster(t *testing.T) {
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: access.NewVolumesPolicy}}
-	agreed := func(facts string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: access.VolumesMap}, Data: map[string]string{"pv-0": facts}}
+	older := binding.DeepCopy()
+	older.Spec.ParamRef = &admissionv1.ParamRef{Namespace: "kube-system", Name: access.OldVolumesMap}
+	agreed := func(spec string) *unstructured.Unstructured {
+		v := consent.Volume{Name: "pv-0", Plan: "web-abc", Spec: runtime.RawExtension{Raw: []byte(spec)}}
+		out, err := access.AgreeVolumes(&plans.Plan{ID: "web-abc"}, []consent.Volume{v}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
 	}
-	const all = "plan web-abc\nclaim mall/data-web-0\ncsi disk.example.com vol-0\nsecret rook/node\n"
+	const all = `{"claimRef":{"namespace":"mall","name":"data-web-0"},"csi":{"driver":"disk.example.com","volumeHandle":"vol-0","nodePublishSecretRef":{"namespace":"rook","name":"node"}}}`
 	for name, c := range map[string]struct {
 		there  []client.Object
 		person bool
 		one    bool
 		want   []string
 	}{
-		"nothing does":                  {want: []string{"WARN ...ValidatingAdmissionPolicyBinding stsmigrate-new-volumes on the destination (west)...there is none...install --context my-west policies --apply"}},
-		"a person goes by own rights":   {person: true},
-		"within one cluster":            {one: true},
-		"the cluster agrees to nothing": {there: []client.Object{binding}, want: []string{"FAIL ...kube-system/stsmigrate-volumes on the destination...does not agree to volume pv-0...consent --cluster"}},
-		"it agrees to another disk":     {there: []client.Object{binding, agreed(strings.Replace(all, "vol-0", "vol-1", 1))}, want: []string{"FAIL ...does not agree to volume pv-0"}},
-		"to a Secret less":              {there: []client.Object{binding, agreed(strings.Replace(all, "secret rook/node\n", "", 1))}, want: []string{"FAIL ...does not agree to volume pv-0"}},
-		"it agrees, in whatever order":  {there: []client.Object{binding, agreed("secret rook/node\nplan web-abc\n\nclaim mall/data-web-0\ncsi disk.example.com vol-0")}},
-		"it agrees as a command prints": {there: []client.Object{binding, agreed(all)}},
+		"nothing does":                   {want: []string{"WARN ...ValidatingAdmissionPolicyBinding stsmigrate-new-volumes on the destination (west)...there is none...install --context my-west policies --apply"}},
+		"the policy of an older release": {there: []client.Object{older}, want: []string{"WARN ...stsmigrate-new-volumes on the destination...reads ConfigMap kube-system/stsmigrate-volumes...install --context my-west policies --apply"}},
+		"a person goes by own rights":    {person: true},
+		"within one cluster":             {one: true},
+		"the cluster agrees to nothing":  {there: []client.Object{binding}, want: []string{"FAIL ...VolumeConsent cluster on the destination...does not agree to volume pv-0...consent --cluster"}},
+		"it agrees to another disk":      {there: []client.Object{binding, agreed(strings.Replace(all, "vol-0", "vol-1", 1))}, want: []string{`FAIL ...does not agree to volume pv-0...of pv-0 it lacks spec.csi.volumeHandle: "vol-0"`}},
+		"to the Secret in another role":  {there: []client.Object{binding, agreed(strings.Replace(all, "nodePublish", "nodeStage", 1))}, want: []string{`FAIL ...it lacks spec.csi.nodePublishSecretRef.name: "node", spec.csi.nodePublishSecretRef.namespace: "rook", without spec.csi.nodeStageSecretRef.name: "node" and 1 more`}},
+		"it agrees":                      {there: []client.Object{binding, agreed(all)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := checktest.Estate{Volumes: []string{onADisk}, There: c.there, One: c.one}.Inspected(t)

@@ -36,10 +36,13 @@ func (s *storm) permit(ctx context.Context, file string, all ...string) error {
 	return nil
 }
 
-// agree gives the consent of both clusters: one object of each, for all plans.
+// agree gives the consent of both clusters, where they have policies: one object of each, for all plans.
 func (s *storm) agree(ctx context.Context, file string) error {
 	s.agreeing.Lock()
 	defer s.agreeing.Unlock()
+	if s.open {
+		return s.give(ctx, "west", "destination", file, "consent --cluster")
+	}
 	return s.permit(ctx, file, "consent --cluster")
 }
 
