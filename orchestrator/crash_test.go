@@ -164,7 +164,7 @@ func (c wishing) dies(t *testing.T, at int, after bool) bool {
 	_ = life(t, h, p)
 	alive := *written < at
 	next, _ := fixture(t)
-	next.Live, next.Cached = live, live
+	next.Live, next.Cached = live, watched(live.(client.WithWatch))
 	if err := life(t, next, p); err != nil {
 		t.Fatalf("death at write %d (after it: %t): %v", at, after, err)
 	}

@@ -3,6 +3,8 @@
 // the plans and take over from one another, and a slow or dead cluster stalls only its own plans.
 //
 //	memory.go     what a process remembers of each plan, and how it forgets it
+//	kept.go       what a process keeps in memory of its namespace, and what it reads again
+//	closed.go     what it does about plans that are over: nearly nothing
 //	reconcile.go  decides what to run now: a function of declaration, journal, Lease and runs
 //	declared.go   records in the journal what StatefulSetMigrations declare
 //	draft.go      makes the plan of a StatefulSetMigration that has none

@@ -39,7 +39,7 @@ type drafting struct {
 // user to approve.
 func (h *Orchestrator) without(ctx context.Context, name string, d *records.Declared) (reconcile.Result, error) {
 	h.forget(name, d != nil)
-	if d == nil {
+	if d == nil || d.Over() {
 		h.notices.forget(name)
 	}
 	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || d == nil {
@@ -54,6 +54,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	case plans.RefuseStoredName(name) != nil:
 		at.wrong = reasons.Because(reasons.DeclarationInvalid, plans.RefuseStoredName(name))
 	case d.Over(): // its record was deleted after the end
+		h.with(name, func(s *planState) { s.says = saying{} })
 		return reconcile.Result{}, nil
 	case d.Spec.ApprovedHash != "":
 		at.wrong = reasons.Because(reasons.ApprovalOutdated, fmt.Errorf("spec.approvedHash is %s, but no such plan is stored: ConfigMap %s does not exist; a plan is made only for an object without spec.approvedHash", d.Spec.ApprovedHash, records.RecordName(name)))

@@ -99,6 +99,9 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 		r.tell(corev1.EventTypeNormal, "Paused", how.Reason)
 	case how.Kind == engine.Finished:
 		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
+		if how.Outcome == plans.Finalized || how.Outcome == plans.Aborted {
+			r.orchestrator.gauges.ended.WithLabelValues(string(how.Outcome)).Inc()
+		}
 		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
 			now := r.orchestrator.Now()
 			r.orchestrator.spans.tell(ctx, r.plan, planSpan(r.plan, how.Outcome, r.born(ctx, now), now))
@@ -110,7 +113,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 // born returns when the plan was created, or now if that is not known.
 func (r *run) born(ctx context.Context, now time.Time) time.Time {
 	var cm corev1.ConfigMap
-	if r.orchestrator.Cached.Get(ctx, client.ObjectKeyFromObject(r.orchestrator.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
+	if r.orchestrator.there().Get(ctx, client.ObjectKeyFromObject(r.orchestrator.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
 		return now
 	}
 	return cm.CreationTimestamp.Time

@@ -51,16 +51,20 @@ func (w *Setup) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 }
 
 // letGo removes the finalizers when the plan has ended and keeps no names, or when an object is being
-// deleted and the plan was never begun.
+// deleted and the plan was never begun. The record of an ended plan is marked with the same write.
 func (m *memory) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
 	for _, o := range m.records(p) {
-		if err := m.Cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		if err := m.there().Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
 			return err
 		}
-		if !controllerutil.ContainsFinalizer(o, records.UnderWay) {
+		uid, marks := o.GetUID(), false
+		if _, record := o.(*corev1.ConfigMap); record {
+			uid, marks = m.object(p).UID, j.Over() && o.GetLabels()[records.EndedLabel] == ""
+		}
+		if !marks && !controllerutil.ContainsFinalizer(o, records.UnderWay) {
 			continue
 		}
 		unbegun, err := m.unbegun(ctx, p, o)
@@ -70,7 +74,13 @@ func (m *memory) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) e
 		if !j.Over() && !unbegun {
 			continue // the user may delete only the other one
 		}
-		err = m.alter(ctx, o, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, records.UnderWay) })
+		err = m.alter(ctx, o, func(o client.Object) bool {
+			if o.GetUID() != uid { // the next plan of this name
+				return false
+			}
+			marked := marks && records.SetEnding(o, p, j)
+			return controllerutil.RemoveFinalizer(o, records.UnderWay) || marked
+		})
 		if err != nil {
 			return err
 		}

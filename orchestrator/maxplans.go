@@ -15,10 +15,12 @@ import (
 )
 
 // These are the memory of a process, and what each plan under way adds to it: the measurements of the
-// largest storm (docs/results/storm.md), rounded up.
+// largest storm (docs/results/storm.md), rounded up. keptBytes is what the process keeps of the objects of its namespace:
+// plans that were read (mostKnown), and what identifies as many objects as the quota of the chart allows.
 const (
 	processBytes = 64 << 20
 	planBytes    = 3 << 19
+	keptBytes    = mostKnown + 28<<20
 )
 
 // PlansWithin returns how many plans fit into a memory limit in bytes; 0 means any number, because
@@ -28,7 +30,7 @@ func PlansWithin(limit int64) int {
 	if limit == math.MaxInt64 {
 		return 0
 	}
-	return int(max((limit-processBytes)/planBytes, 1))
+	return int(max((limit-processBytes-keptBytes)/planBytes, 1))
 }
 
 // urgency is the order in which plans get the room of a process.

@@ -18,13 +18,13 @@ import (
 
 func TestThePlansOfAProcessFitIntoItsMemory(t *testing.T) {
 	for limit, want := range map[int64]int{
-		math.MaxInt64:           0, // nothing limits it
-		512 << 20 * 4 / 5:       230,
-		64<<20 + 3<<20:          2,
-		64<<20 + 3<<20 - 1:      1,
-		32 << 20:                1, // too little memory, but without any plan there would be no progress
-		2 << 30:                 1322,
-		64<<20 + planBytes*1000: 1000,
+		math.MaxInt64:            0, // nothing limits it
+		512 << 20 * 4 / 5:        201,
+		108<<20 + 3<<20:          2,
+		108<<20 + 3<<20 - 1:      1,
+		32 << 20:                 1, // too little memory, but without any plan there would be no progress
+		2 << 30:                  1293,
+		108<<20 + planBytes*1000: 1000,
 	} {
 		if got := PlansWithin(limit); got != want {
 			t.Errorf("%d MiB are for %d plans, expected %d", limit>>20, got, want)

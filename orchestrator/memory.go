@@ -29,6 +29,8 @@ type memory struct {
 	lock   sync.Mutex
 	ending bool
 	plans  map[string]*planState
+	// knownBytes is what the plans take that are known.
+	knownBytes int64
 	// told has what was last reported of the process itself.
 	told reported
 }
@@ -105,6 +107,7 @@ func (m *memory) forget(name string, declared bool) {
 	m.with(name, func(s *planState) {
 		m.waitsNoMore(s)
 		s.end()
+		m.unlearn(s)
 		left := planState{name: name, told: reported{}, leases: records.LeaseSightings{}, run: s.run}
 		if declared {
 			left.says, left.draft = s.says, s.draft
@@ -151,9 +154,15 @@ func (m *memory) wake(name string) {
 
 // object returns the ConfigMap of a plan, for events about it.
 func (m *memory) object(p *plans.Plan) *corev1.ConfigMap {
-	o := &corev1.ConfigMap{ObjectMeta: named(m.Namespace, "stsmigrate-"+p.Name)}
-	o.APIVersion, o.Kind = "v1", "ConfigMap"
+	o := m.recordOf(p.Name)
 	m.with(p.Name, func(s *planState) { o.UID = s.known.uid })
+	return o
+}
+
+// recordOf returns the ConfigMap of a plan, without content.
+func (w *Setup) recordOf(name string) *corev1.ConfigMap {
+	o := &corev1.ConfigMap{ObjectMeta: named(w.Namespace, records.RecordName(name))}
+	o.APIVersion, o.Kind = "v1", "ConfigMap"
 	return o
 }
 

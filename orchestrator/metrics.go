@@ -16,7 +16,7 @@ import (
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
 	running, waiting, state, step, ordinals, left, clusters, queue *prometheus.GaugeVec
-	arrived, errors, panics, notices                               *prometheus.CounterVec
+	arrived, ended, errors, panics, notices                        *prometheus.CounterVec
 	downtime                                                       *prometheus.HistogramVec
 	places                                                         placeGauges
 
@@ -44,7 +44,8 @@ func (g *gauges) list() []metric {
 	return []metric{
 		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
 		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
-		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read.", &g.state},
+		{"stsmigrate_plans_ended_total", []string{"outcome"}, "Plans that this process has brought to their end: `Finalized` or `Aborted`. Plans that have ended have no series of their own.", &g.ended},
+		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read. Absent for one that has ended.", &g.state},
 		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It does not change while the plan makes no progress.", &g.step},
 		{"stsmigrate_plan_ordinals", []string{"plan", "where"}, "Ordinals of a plan by where they are, as the journal records it: `source`, `destination`, or `neither` for a wave in flight.", &g.ordinals},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
@@ -100,7 +101,10 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	for _, m := range g.list() {
 		errs = append(errs, with.Register(m.collector()))
 	}
-	g.panics.WithLabelValues().Add(0)  // a change from absent to 1 is no increase for Prometheus
+	g.panics.WithLabelValues().Add(0) // a change from absent to 1 is no increase for Prometheus
+	for _, outcome := range []plans.Outcome{plans.Finalized, plans.Aborted} {
+		g.ended.WithLabelValues(string(outcome)).Add(0)
+	}
 	g.running.WithLabelValues().Set(0) // present from the start: its absence means that no process runs
 	g.waiting.WithLabelValues().Set(0) // present from the start: its absence could hide a lack of room
 	for _, r := range notify.Results() {
@@ -111,8 +115,12 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 
 // plan exports where a plan stands, as its journal records it. me is this process. holder is the process
 // that carries the plan out, if any: only the holder sees a wave arrive before the next write of the
-// journal.
+// journal. A plan that is over has no metrics.
 func (g *gauges) plan(p *plans.Plan, j *journal.Journal, state plans.State, holder, me string) {
+	if j.Over() {
+		g.forget(p.Name)
+		return
+	}
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.turned(p.Name, state)

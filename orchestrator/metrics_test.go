@@ -91,4 +91,8 @@ func TestTheMetricsOfAPlan(t *testing.T) {
 	j.Outcome = plans.Moved
 	g.plan(p, j, "Moved", "", "me")
 	counts("at the end", "0", "0", "3")
+	j.Outcome = plans.Finalized
+	g.plan(p, j, "Finalized", "", "me")
+	expect("one that is over")
+	counts("one that is over", "", "", "")
 }

@@ -240,7 +240,11 @@ func (h *Orchestrator) show(ctx context.Context, s standing) (time.Duration, err
 	before.Notified = nil // another field manager writes it
 	next := shows(before, s, metav1.NewTime(h.Now()))
 	if s.plan != nil {
-		h.with(s.name, func(known *planState) { next.PlanFile = known.known.file })
+		file, err := shownFile(s.plan)
+		if err != nil {
+			return 0, err
+		}
+		next.PlanFile = file
 	}
 	same := equality.Semantic.DeepEqual(before, next)
 	what := fmt.Sprint(s.declared.Object.GetUID(), next.ObservedGeneration, next.State, next.Message)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +118,17 @@ func (n *notices) add(s standing) {
 	n.queued[s.name] = last
 }
 
-// forget forgets a plan of which there is no object.
+// told reports whether the receiver knows how a plan has ended, as far as this process has to tell it.
+func (n *notices) told(s v1alpha1.StatefulSetMigrationStatus) bool {
+	if n == nil {
+		return true
+	}
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	return !n.leads || s.Notified != nil && s.Notified.Change == strings.ToLower(string(s.State))
+}
+
+// forget forgets a plan of which there is nothing to tell.
 func (n *notices) forget(name string) {
 	if n == nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,10 +72,13 @@ type Setup struct {
 
 // known is a plan that was read before. A plan never changes.
 type known struct {
-	uid  types.UID
-	plan *plans.Plan
-	// file is the plan as the object shows it whose users may not read the record.
-	file string
+	uid types.UID
+	// plan is nil if it was let go of, and is read again.
+	plan  *plans.Plan
+	bytes int64
+	// wrong is why this version of its ConfigMap cannot be read.
+	wrong   error
+	version string
 }
 
 // Release is what the program is from.
@@ -125,7 +129,8 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 
 // Reconcile makes the runs of this process match the StatefulSetMigration and the journal of a plan:
 //
-//  1. reads object, plan and journal from the cache; a run reads them live
+//  1. reads object, plan and journal from the cache; a run reads them live. There is nothing to do about a plan that is
+//     over (closed)
 //  2. makes the plan if there is none, and the journal once the plan is approved
 //  3. records in the journal what the object declares
 //  4. ends a run that is not wanted any more; its end requeues the plan
@@ -134,6 +139,9 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 //  7. begins a run
 //  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	if later, closed, err := h.closed(ctx, q.Name); err != nil || closed {
+		return reconcile.Result{RequeueAfter: later}, err
+	}
 	result, err := h.pass(ctx, q.Name)
 	if isUnreadable(err) {
 		return h.unread(ctx, q.Name, err)
@@ -206,7 +214,7 @@ func sooner(a, b time.Duration) time.Duration {
 // old deletes the record of a plan that ended long ago. Otherwise it returns how long to wait before
 // that; 0 means that there is nothing to wait for.
 func (m *memory) old(ctx context.Context, p *plans.Plan, j *journal.Journal) (time.Duration, error) {
-	if left, ever := m.keptFor(j); !ever || left > 0 {
+	if left, ever := m.keptFor(j.Over(), j.EndedAt); !ever || left > 0 {
 		return left, nil
 	}
 	return 0, records.NewStore(m.Live, m.Namespace, p.Name).Forget(ctx, p, m.Holder, m.dead(ctx, p.Name), m.Now)
@@ -214,11 +222,11 @@ func (m *memory) old(ctx context.Context, p *plans.Plan, j *journal.Journal) (ti
 
 // keptFor returns how long the record of a plan must still be kept, and whether it is deleted
 // automatically at all.
-func (w *Setup) keptFor(j *journal.Journal) (time.Duration, bool) {
-	if w.ForgetAfter == 0 || !j.Over() || j.EndedAt == nil {
+func (w *Setup) keptFor(over bool, ended *metav1.Time) (time.Duration, bool) {
+	if w.ForgetAfter == 0 || !over || ended == nil {
 		return 0, false
 	}
-	return max(w.ForgetAfter-w.Now().Sub(j.EndedAt.Time), 0), true
+	return max(w.ForgetAfter-w.Now().Sub(ended.Time), 0), true
 }
 
 func text(err error) string {
@@ -287,39 +295,51 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 
 // read returns plan and journal, nil for each that does not exist (yet).
 func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
-	store := records.NewStore(m.Cached, m.Namespace, name)
-	uid, err := store.UID(ctx)
+	var cm corev1.ConfigMap
+	if err := m.there().Get(ctx, client.ObjectKeyFromObject(m.recordOf(name)), &cm); err != nil {
+		return nil, nil, client.IgnoreNotFound(err)
+	}
+	p, err := m.planIn(ctx, name, &cm)
 	if errors.As(err, new(records.ErrNoPlan)) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	var k known
-	m.with(name, func(s *planState) { k = s.known })
-	if k.plan == nil || k.uid != uid {
-		if k.plan, err = store.Plan(ctx); err != nil {
-			return nil, nil, err
-		}
-		if err := m.unserved(m.Namespace, k.plan); err != nil {
-			return nil, nil, err
-		}
-		k.uid = uid
-		if k.file, err = shownFile(k.plan); err != nil {
-			return nil, nil, err
-		}
-		m.lock.Lock()
-		m.state(name).known = k
-		m.lock.Unlock()
-	}
-	j, _, err := store.Journal(ctx, k.plan)
+	j, _, err := records.NewStore(m.whole(), m.Namespace, name).Journal(ctx, p)
 	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(journal.ErrOtherPlan)) {
-		return k.plan, nil, nil
+		return p, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return k.plan, j, nil
+	return p, j, nil
+}
+
+// planIn returns the plan of a ConfigMap, which is read once.
+func (m *memory) planIn(ctx context.Context, name string, cm *corev1.ConfigMap) (*plans.Plan, error) {
+	var k known
+	m.with(name, func(s *planState) { k = s.known })
+	switch {
+	case k.uid == cm.UID && k.plan != nil:
+		return k.plan, nil
+	case k.uid == cm.UID && k.wrong != nil && k.version == cm.ResourceVersion:
+		return nil, k.wrong
+	}
+	p, err := records.NewStore(m.whole(), m.Namespace, name).Plan(ctx)
+	if err == nil {
+		err = m.unserved(m.Namespace, p)
+	}
+	k = known{uid: cm.UID, plan: p, version: cm.ResourceVersion}
+	if errors.As(err, new(records.ErrUnreadable)) {
+		p, k.plan, k.wrong = nil, nil, err
+	} else if err != nil {
+		return nil, err
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.learn(m.state(name), k)
+	return p, err
 }
 
 // Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.

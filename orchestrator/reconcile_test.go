@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -135,10 +137,26 @@ func fixture(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	}
 	return New(Setup{
 		Board:  dashboard.NewBoard(),
-		gauges: g, Live: c, Cached: c, Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
+		gauges: g, Live: c, Cached: watched(c), Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
 		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
 	}), p
+}
+
+// watched returns a client that reads what is kept in memory of objects.
+func watched(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := c.Get(ctx, key, o, opts...); err != nil {
+				return err
+			}
+			if _, err := slimmed(o); err != nil {
+				return err
+			}
+			_, err := slimmed(o)
+			return err
+		},
+	})
 }
 
 // declare changes what is declared of a plan.

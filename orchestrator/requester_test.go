@@ -121,16 +121,9 @@ func TestWhoHasAskedMakesNoOtherRequest(t *testing.T) {
 
 // The cache keeps what names the program that has written a request, and nothing of the kind of other objects.
 func TestTheCacheKnowsWhoHasAsked(t *testing.T) {
-	options := cached("mall", nil)
-	for kind, o := range map[string]client.Object{"a request": records.NewDeclared("mall", "web"), "a ConfigMap": &corev1.ConfigMap{}} {
+	for kind, o := range map[string]client.Object{"a request": records.NewDeclared("mall", "web"), "a ConfigMap": &corev1.ConfigMap{}, "a Secret": &corev1.Secret{}} {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit"}})
-		transform := options.DefaultTransform
-		for of, by := range options.ByObject {
-			if of.GetObjectKind().GroupVersionKind() == o.GetObjectKind().GroupVersionKind() {
-				transform = by.Transform
-			}
-		}
-		out, err := transform(o)
+		out, err := cached("mall", nil).DefaultTransform(o)
 		if err != nil {
 			t.Fatal(err)
 		}

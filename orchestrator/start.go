@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -115,24 +113,6 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	defer h.spans.end(ctx)
 	return m.Start(ctx)
-}
-
-// cached returns what the process remembers of its namespace, and of the requests of others. Of StatefulSetMigrations it
-// keeps the managed fields, which name the program that has written a request.
-func cached(namespace string, others []string) cache.Options {
-	all := func(o any) (any, error) { return o, nil }
-	from := map[string]cache.Config{namespace: {}}
-	for _, other := range others {
-		from[other] = cache.Config{}
-	}
-	if slices.Contains(others, All) {
-		from = map[string]cache.Config{cache.AllNamespaces: {}}
-	}
-	return cache.Options{
-		DefaultNamespaces: map[string]cache.Config{namespace: {}}, ReaderFailOnMissingInformer: true,
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{records.NewDeclared("", ""): {Namespaces: from, Transform: all}},
-	}
 }
 
 // announce has the changes of states sent, if there is a receiver.

@@ -96,7 +96,7 @@ func ListDeclared(ctx context.Context, home client.Reader, which ...client.ListO
 // DeclaredIn reads what an object declares, and what is reported in it. One object that cannot be read must not keep
 // others from being read, so it is no error.
 func DeclaredIn(o *unstructured.Unstructured) *Declared {
-	d := &Declared{Object: o, Status: statusIn(o)}
+	d := &Declared{Object: o, Status: StatusIn(o)}
 	raw, err := json.Marshal(o.Object["spec"])
 	if err == nil {
 		d.Spec, err = plans.DecodeDeclaration(raw)
@@ -105,7 +105,8 @@ func DeclaredIn(o *unstructured.Unstructured) *Declared {
 	return d
 }
 
-func statusIn(o *unstructured.Unstructured) v1alpha1.StatefulSetMigrationStatus {
+// StatusIn returns what is reported in an object.
+func StatusIn(o *unstructured.Unstructured) v1alpha1.StatefulSetMigrationStatus {
 	read := runtime.DefaultUnstructuredConverter.FromUnstructured
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	var out v1alpha1.StatefulSetMigrationStatus

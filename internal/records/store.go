@@ -48,8 +48,10 @@ func (s *Store) planMap() types.NamespacedName {
 func RecordName(plan string) string { return "stsmigrate-" + plan }
 
 func (s *Store) journalMap() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.name.Namespace, Name: RecordName(s.name.Name) + "-journal"}
+	return types.NamespacedName{Namespace: s.name.Namespace, Name: journalName(s.name.Name)}
 }
+
+func journalName(plan string) string { return RecordName(plan) + "-journal" }
 
 // Version identifies the state of the journal that a Save replaces.
 type Version struct {

@@ -31,6 +31,14 @@ func Holds(s *corev1.Secret) bool {
 	return ours || s.Labels[clusterAPI] != "" && len(s.Data["value"]) > 0 || s.Labels[argoCD] == "cluster"
 }
 
+// Keep keeps in memory of a Secret that holds no clusters, such as a release of helm, only that it is there.
+func Keep(s *corev1.Secret) {
+	s.ManagedFields = nil
+	if !Holds(s) {
+		s.Data, s.Annotations, s.Labels = nil, nil, nil
+	}
+}
+
 // read returns the clusters of a Secret by their names, and whether the name was given to the Secret. An
 // error contains nothing of the Secret's content.
 func read(s *corev1.Secret) (configs map[string]*rest.Config, given bool, err error) {

@@ -40,6 +40,7 @@ func graphs() []panel {
 	const each = "{{namespace}}/{{plan}}"
 	return []panel{
 		{"Plans by state", "short", []query{{`count by (state) (max by (namespace, plan, state) (stsmigrate_plan_state{OF}))`, "{{state}}"}}},
+		{"Plans that have ended, per day", "short", []query{{`sum by (outcome) (increase(stsmigrate_plans_ended_total{IN}[1d]))`, "{{outcome}}"}}},
 		{"Ordinals by where they are", "short", []query{{`sum by (where) (max by (namespace, plan, where) (stsmigrate_plan_ordinals{OF}))`, "{{where}}"}}},
 		{"Plans that wait for the user", "short", []query{{`max by (namespace, plan) (stsmigrate_plan_state{OF,state="Blocked"})`, each}}},
 		{"For how long the wave under way has been on neither side", "s", []query{{`time() - max by (namespace, plan) (stsmigrate_wave_left_timestamp_seconds{OF})`, each}}},
@@ -79,8 +80,13 @@ func annotations() []annotation {
 	return []annotation{
 		{
 			"Plans that reach their end", "green",
-			`max by (namespace, plan, state) (stsmigrate_plan_state{OF,state=~"Moved|Split|Finalized|Aborted"}) unless max by (namespace, plan, state) (stsmigrate_plan_state{OF} offset 1m)`,
+			`max by (namespace, plan, state) (stsmigrate_plan_state{OF,state=~"Moved|Split"}) unless max by (namespace, plan, state) (stsmigrate_plan_state{OF} offset 1m)`,
 			"{{plan}}: {{state}}",
+		},
+		{
+			"Plans that have ended", "green",
+			`sum by (namespace, outcome) (increase(stsmigrate_plans_ended_total{IN}[1m])) > 0`,
+			"{{outcome}}",
 		},
 		{
 			"Plans that need the user", "red",
