@@ -8,8 +8,9 @@
 //   - Only the key of a list item gets a default. All other defaults are set by the API server that creates
 //     the pods.
 //
-// It gives claim templates the bounds that their rules need. The spec of a volume in a VolumeConsent is one value. Of a StatefulSetMigration it bounds the name and the
-// number of maxUnavailable, and leaves conditions unbounded.
+// It gives claim templates the bounds that their rules need. The spec of a volume in a VolumeConsent is one value. Of a
+// StatefulSetMigration it bounds the name and the number of maxUnavailable and the lists in the Job of a gate, and leaves
+// conditions unbounded.
 package main
 
 import (
@@ -121,10 +122,15 @@ func migration(root *apiextensionsv1.JSONSchemaProps) {
 	root.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties{
 		"name": {Type: "string", MaxLength: &longest, Pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
 	}}
-	least, most := leastUnavailable, mostUnavailable
+	least, all := leastUnavailable, mostUnavailable
 	unavailable := root.Properties["spec"].Properties["maxUnavailable"]
-	unavailable.Minimum, unavailable.Maximum = &least, &most
+	unavailable.Minimum, unavailable.Maximum = &least, &all
 	root.Properties["spec"].Properties["maxUnavailable"] = unavailable
+	gate := root.Properties["spec"].Properties["gates"].Items.Schema
+	job, most := gate.Properties["job"], mostInPod
+	job.MaxProperties = &most
+	job.Properties = properties{"template": kept(properties{"spec": kept(listsOfPods())})}
+	gate.Properties["job"] = job
 	condition := root.Properties["status"].Properties["conditions"].Items.Schema
 	condition.Description = ""
 	condition.Properties = each(condition.Properties, func(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
@@ -140,6 +146,27 @@ func consent(root *apiextensionsv1.JSONSchemaProps) {
 	spec, atomic := volumes.Properties["spec"], "atomic"
 	spec.XMapType = &atomic
 	volumes.Properties["spec"] = spec
+}
+
+// mostInPod is how many of anything a pod of a gate may have. The Job is kept as it is, so that the API server would take
+// lists without end, and elements of three bytes become a thousand in memory.
+const mostInPod = int64(64)
+
+// listsOfPods returns the schemas of the lists of a pod whose elements take most memory.
+func listsOfPods() properties {
+	out, most, yes := properties{}, mostInPod, true
+	for _, name := range []string{"containers", "initContainers", "volumes"} {
+		out[name] = apiextensionsv1.JSONSchemaProps{Description: "As in any pod.", Type: "array", MaxItems: &most, Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+			Schema: &apiextensionsv1.JSONSchemaProps{Description: "As in any pod.", XPreserveUnknownFields: &yes, Type: "object", MaxProperties: &most},
+		}}
+	}
+	return out
+}
+
+// kept is an object of which these fields are known and others are kept.
+func kept(known properties) apiextensionsv1.JSONSchemaProps {
+	yes := true
+	return apiextensionsv1.JSONSchemaProps{Description: "As in any Job.", Type: "object", XPreserveUnknownFields: &yes, Properties: known}
 }
 
 type properties = map[string]apiextensionsv1.JSONSchemaProps

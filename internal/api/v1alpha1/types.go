@@ -274,6 +274,7 @@ type Gate struct {
 	Pod *intstr.IntOrString `json:"pod,omitempty"`
 	// A text that must occur in the standard output of the command, or in the body of the response. Must
 	// be left out for a job.
+	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	Expect string `json:"expect,omitempty"`
 	// A condition in CEL over code, text and body, such as body.state == "running". Must be left out for
@@ -397,6 +398,7 @@ type Exec struct {
 	// $(SIDE) are replaced by the values of the ordinal.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=65536
 	Command []string `json:"command"`
 	// The container that the command runs in. The default is the default container of the pod.
 	// +kubebuilder:validation:MaxLength=63
@@ -407,9 +409,11 @@ type Exec struct {
 // HTTPGet is a request to a pod.
 type HTTPGet struct {
 	// The path to request, beginning with a slash.
+	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	Path string `json:"path,omitempty"`
 	// Must be left out. The request goes to the pod that the gate asks.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Host string `json:"host,omitempty"`
 	// The scheme of the request. The default is HTTP.
@@ -427,8 +431,10 @@ type HTTPGet struct {
 // HTTPHeader is a header of a request.
 type HTTPHeader struct {
 	// The name of the header.
+	// +kubebuilder:validation:MaxLength=65536
 	Name string `json:"name"`
 	// The value of the header.
+	// +kubebuilder:validation:MaxLength=65536
 	Value string `json:"value"`
 }
 

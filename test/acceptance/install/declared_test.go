@@ -81,6 +81,10 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 		{"a hash that is none", "a", sets("approvedHash", "latest"), "spec.approvedHash"},
 		{"a gate without a place", "a", sets("gates", []any{fields{"name": "leader"}}), "when: Required value"},
 		{"a gate with a Job", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"template": fields{"spec": fields{"containers": []any{}}}}}}), ""},
+		{"a Job that would fill the memory", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"template": fields{"spec": fields{"containers": many(300_000)}}}}}), "spec.gates[0].job.template.spec.containers: Too many"},
+		{"volumes that would", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"template": fields{"spec": fields{"volumes": many(65)}}}}}), "spec.gates[0].job.template.spec.volumes: Too many"},
+		{"gates that would", "gate", sets("gates", many(33)), "spec.gates: Too many"},
+		{"a Job with a field of a later Kubernetes", "gate", sets("gates", []any{fields{"name": "leader", "when": "AfterGrow", "job": fields{"later": "a", "template": fields{"later": "a", "spec": fields{"later": many(2), "containers": []any{fields{"name": "a", "later": "a"}}}}}}}), ""},
 		{"a request for nothing", "a", sets("request", fields{"id": "1"}), "set a field beside id"},
 		{"a request for names", "a", sets("request", fields{"id": "1", "removeNames": true}), ""},
 		{"a request for names and more", "a", sets("request", fields{"id": "1", "removeNames": true, "resume": true}), "must be the only field beside id, and the"},
@@ -133,6 +137,15 @@ func TestTheKindRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// many returns a list of empty objects.
+func many(n int) []any {
+	out := make([]any, n)
+	for k := range out {
+		out[k] = fields{}
+	}
+	return out
 }
 
 func refusedWith(t *testing.T, name string, err error, refused string) {
