@@ -365,3 +365,17 @@ func TestPlansThatWereReadTakeLittleMemory(t *testing.T) {
 		t.Errorf("%d bytes are counted, and no plan is known", h.knownBytes)
 	}
 }
+
+// Somebody may take the label from a record, and it is not watched any more: the plan goes on all the same.
+func TestARecordWithoutItsLabelIsRead(t *testing.T) {
+	h, p := fixture(t)
+	h.Cached = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if _, is := o.(*corev1.ConfigMap); is {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+		}
+		return c.Get(ctx, key, o, opts...)
+	}})
+	if got, j, err := h.read(t.Context(), p.Name); err != nil || got == nil || j == nil {
+		t.Errorf("plan %v, journal %v, %v", got, j, err)
+	}
+}

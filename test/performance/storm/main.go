@@ -2,7 +2,8 @@
 // killed or suspended at random, the credentials of one cluster are replaced, and the API server of the
 // destination is away for a minute. Command storm prints the cost, and fails unless every plan completes, no
 // witness has seen a violation, and nothing is left behind. One more plan cannot begin, and is aborted. The
-// plans of a hostile tenant must have no effect; with -open, only the orchestrators reject them.
+// plans of a hostile tenant must have no effect; with -open, only the orchestrators reject them. Each orchestrator runs in a
+// cgroup with the memory limit of the chart, beside a tenant and a cluster that try to fill it, and none may end by itself.
 package main
 
 import (
@@ -59,6 +60,12 @@ type options struct {
 	nodes, foreign, resting, events int
 	// quiet is how long nothing is asked of the orchestrators, so that their requests are those of plans at rest.
 	quiet time.Duration
+	// cgroup puts each orchestrator into a cgroup with its memory limit.
+	cgroup bool
+	// bombs is how many ConfigMaps of each sort a tenant writes that become large in memory, and floods adds a cluster whose
+	// answers have no end.
+	bombs  int
+	floods bool
 }
 
 func main() {
@@ -84,6 +91,9 @@ func main() {
 	flag.IntVar(&o.resting, "resting", 0, "how many plans have moved and are at rest, with -terms")
 	flag.IntVar(&o.events, "events", 0, "how often volumes of others change at the end, with -terms")
 	flag.DurationVar(&o.quiet, "quiet", 2*time.Minute, "for how long nothing is asked of the orchestrators, with -terms")
+	flag.BoolVar(&o.cgroup, "cgroup", true, "run each orchestrator in a cgroup with its memory limit, which needs root")
+	flag.IntVar(&o.bombs, "bombs", 100, "how many ConfigMaps of each of three sorts, of 1 MiB, a tenant writes that would fill the memory; 0 for none, and for no other bombs of it")
+	flag.BoolVar(&o.floods, "floods", true, "add a cluster whose answers have no end")
 	flag.Parse()
 	fixture.Main("storm", func(ctx context.Context) error { return run(ctx, o) })
 }
@@ -104,12 +114,15 @@ type storm struct {
 	// lied records that the orchestrators have queried the fake server, and strayed that they followed its
 	// redirect.
 	lied, strayed atomic.Bool
-	before        map[string]string            // the objects of the victim
-	cores         string                       // who used this machine while the plans moved
-	span          struct{ from, to time.Time } // in which they moved
-	began         time.Time
-	saying        sync.Mutex
-	agreeing      sync.Mutex
+	// flooded is how often the cluster was asked whose answers have no end, and uncaged says why there are no cgroups.
+	flooded  atomic.Int64
+	uncaged  string
+	before   map[string]string            // the objects of the victim
+	cores    string                       // who used this machine while the plans moved
+	span     struct{ from, to time.Time } // in which they moved
+	began    time.Time
+	saying   sync.Mutex
+	agreeing sync.Mutex
 }
 
 func (s *storm) say(format string, args ...any) {
@@ -151,7 +164,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.deceive(ctx), s.attack(ctx)); err != nil {
+	if err := errors.Join(s.deceive(ctx), s.attack(ctx), s.explode(ctx), s.flood(ctx)); err != nil {
 		return err
 	}
 	defer func() {
@@ -179,7 +192,8 @@ func (o options) cluster() cluster.Options {
 
 func (s *storm) build(ctx context.Context) (err error) {
 	s.say("building the programs")
-	s.replicas = &replicas{dir: s.dir, qps: s.qps, waves: s.waves, memory: s.memory << 20 * 4 / 5}
+	s.replicas = &replicas{dir: s.dir, qps: s.qps, waves: s.waves, memory: s.memory << 20 * 4 / 5, own: make(chan error, 1000)}
+	s.cage()
 	if s.replicas.program, err = fixture.Build(ctx, s.dir, "orchestrator"); err != nil {
 		return err
 	}
@@ -188,6 +202,23 @@ func (s *storm) build(ctx context.Context) (err error) {
 	}
 	s.kubectl, err = cluster.Program(ctx, "kubectl")
 	return err
+}
+
+// cage has the orchestrators run in cgroups, or says why they do not.
+func (s *storm) cage() {
+	s.uncaged = "they are switched off (-cgroup=false)"
+	if s.cgroup {
+		trial, err := newCage(fmt.Sprintf("stsmigrate-storm-%d", os.Getpid()), s.memory<<20)
+		if err == nil {
+			err = trial.remove()
+		}
+		if err == nil {
+			s.replicas.limit, s.uncaged = s.memory<<20, ""
+			return
+		}
+		s.uncaged = err.Error()
+	}
+	s.say("NO CGROUPS: nothing limits the memory of the orchestrators, since %s", s.uncaged)
 }
 
 func (s *storm) connect() (err error) {
@@ -321,6 +352,7 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	weather, calm := context.WithCancel(ctx)
 	defer calm()
 	trouble.Go(func() error { return s.kills(weather) })
+	trouble.Go(func() error { return s.replicas.outlive(weather) })
 	rough, over := context.WithCancel(ctx)
 	defer over()
 	once := make(chan error, 2)
@@ -397,10 +429,21 @@ func (s *storm) arrive(ctx context.Context, all []*moving) (time.Duration, error
 	return after.at.Sub(before.at), nil
 }
 
-// verdict checks the result and prints the figures.
-func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration) error {
-	var wrong []string
-	worst := 0
+// figures prints what the storm has cost.
+func (s *storm) figures(moved time.Duration, worst, wrong int) {
+	u := s.replicas.used()
+	limits := fmt.Sprintf("%d MiB by a cgroup, which held %d MiB at most", s.memory, u.caged>>20)
+	if s.uncaged != "" {
+		limits = "NONE, since " + s.uncaged
+	}
+	ordinals := s.plans * s.pods
+	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nits memory limit            %s\nthe endless cluster         asked %d times\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\nthe machine, meanwhile      %s\n",
+		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, limits, s.flooded.Load(), u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, wrong, s.cores)
+}
+
+// seen returns what the witnesses have seen, and what has become of the volumes. worst is how many ordinals of one set were
+// unavailable at once.
+func (s *storm) seen(ctx context.Context, all []*moving) (wrong []string, worst int, err error) {
 	for _, m := range all {
 		if m.eyes != nil {
 			r := m.eyes.Stop()
@@ -411,11 +454,20 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 		}
 		after, err := m.Handles(ctx, s.bed.West.Config())
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		if len(after) != s.pods || !maps.Equal(m.before, after) {
 			wrong = append(wrong, fmt.Sprintf("%s: its volumes were %v and are %v", m.name, m.before, after))
 		}
+	}
+	return wrong, worst, nil
+}
+
+// verdict checks the result and prints the figures.
+func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration) error {
+	wrong, worst, err := s.seen(ctx, all)
+	if err != nil {
+		return err
 	}
 	if worst > 1 {
 		wrong = append(wrong, fmt.Sprintf("%d ordinals of a set were unavailable at once", worst))
@@ -434,10 +486,10 @@ func (s *storm) verdict(ctx context.Context, all []*moving, moved time.Duration)
 	if len(destroyed) > 0 {
 		wrong = append(wrong, fmt.Sprintf("volumes were destroyed: %v", destroyed))
 	}
-	u := s.replicas.used()
-	ordinals := s.plans * s.pods
-	fmt.Printf("\nplans                       %d of %d ordinals\ntime until all are moved    %.1f s\norchestrators killed        %d times, suspended %d times\npeak memory of one          %d MiB\nrequests to the clusters    %d (%.1f per ordinal, finalizing included)\na wave was on neither side  %.1f s on average\nmost down at once in a set  %d (d = 1)\nviolations, leftovers, leaks %d\nthe machine, meanwhile      %s\n",
-		s.plans, ordinals, moved.Seconds(), s.replicas.killed, s.replicas.suspended, u.peak>>20, u.requests, float64(u.requests)/float64(ordinals), u.down/float64(max(u.waves, 1)), worst, len(wrong), s.cores)
+	if s.floods && s.flooded.Load() == 0 {
+		wrong = append(wrong, "nobody has asked the cluster whose answers have no end")
+	}
+	s.figures(moved, worst, len(wrong))
 	if s.audit {
 		table, err := s.table()
 		if err != nil {

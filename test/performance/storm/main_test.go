@@ -14,7 +14,7 @@ import (
 
 // TestASmallStorm runs everything that `make storm` does, with fewer plans and earlier events.
 func TestASmallStorm(t *testing.T) {
-	o := options{plans: 5, pods: 2, processes: 2, watched: 5, qps: 50, waves: 2, memory: 512, every: 6 * time.Second, renew: time.Second, fail: 5 * time.Second, outage: 5 * time.Second, seed: 1}
+	o := options{plans: 5, pods: 2, processes: 2, watched: 5, qps: 50, waves: 2, memory: 512, every: 6 * time.Second, renew: time.Second, fail: 5 * time.Second, outage: 5 * time.Second, seed: 1, cgroup: true, bombs: 20, floods: true}
 	if err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,6 +31,7 @@ type replicas struct {
 	qps          float64
 	waves        int
 	memory       int64  // bytes that a process may use: four fifths of the limit of its container
+	limit        int64  // of the container, in bytes; 0 for processes without a cage
 	kubeconfig   string // of the account of the Deployment
 
 	lock   sync.Mutex
@@ -38,6 +40,10 @@ type replicas struct {
 	// suspended counts those that slept while another one took their plans over.
 	suspended int
 	past      usage // of orchestrators that have ended
+	// own receives an error for each that has ended by itself.
+	own chan error
+	// begun is how many were started.
+	begun int
 }
 
 // process is one orchestrator.
@@ -46,12 +52,16 @@ type process struct {
 	metrics string
 	log     *os.File
 	done    chan struct{}
+	cage    *cage
+	// asked reports that the storm ends it.
+	asked atomic.Bool
 }
 
 // usage is the resource usage of processes.
 type usage struct {
 	requests int
 	peak     int64   // bytes, the largest of one process
+	caged    int64   // bytes, the most that one cage has held
 	waves    int     // that arrived
 	down     float64 // seconds that these waves were on neither side, in total
 }
@@ -83,10 +93,25 @@ func (c *replicas) begin() (*process, error) {
 	p.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.FormatInt(c.memory, 10))
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.begun++
+	if c.limit > 0 {
+		if p.cage, err = newCage(fmt.Sprintf("stsmigrate-storm-%d-%d", os.Getpid(), c.begun), c.limit); err != nil {
+			return nil, fmt.Errorf("no cgroup can be made for an orchestrator (-cgroup=false does without): %w", err)
+		}
+	}
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
-	go func() { _ = p.Wait(); close(p.done) }() // killed, or asked to end
+	if err := p.cage.hold(p.Process.Pid); err != nil {
+		return nil, err
+	}
+	go func() {
+		how := p.Wait() // killed, or asked to end
+		close(p.done)
+		if !p.asked.Load() {
+			c.own <- fmt.Errorf("an orchestrator has ended by itself (%w; killed by the kernel for its memory: %d times); see %s", how, p.cage.killed(), p.log.Name())
+		}
+	}()
 	return p, nil
 }
 
@@ -111,9 +136,11 @@ func (c *replicas) replace(k int) error {
 	default:
 	}
 	c.note(p)
+	p.asked.Store(true)
 	_ = p.Process.Kill()
 	<-p.done
 	_ = p.log.Close()
+	_ = p.cage.remove()
 	c.killed++
 	var err error
 	c.all[k], err = c.begin()
@@ -141,7 +168,7 @@ func (c *replicas) note(p *process) {
 	c.past.requests += int(total(text, "rest_client_requests_total{"))
 	c.past.waves += int(total(text, `stsmigrate_downtime_seconds_count{span="ready"`))
 	c.past.down += total(text, "stsmigrate_downtime_seconds_sum{")
-	c.past.peak = max(c.past.peak, p.memory("VmHWM"))
+	c.past.peak, c.past.caged = max(c.past.peak, p.memory("VmHWM")), max(c.past.caged, p.cage.most())
 }
 
 // memory returns a line of the process's status, in bytes, or 0 if the process has ended.
@@ -216,6 +243,7 @@ func (c *replicas) stop() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, p := range c.all {
+		p.asked.Store(true)
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}
 	for _, p := range c.all {
@@ -223,10 +251,22 @@ func (c *replicas) stop() {
 		case <-p.done:
 		case <-time.After(30 * time.Second):
 			_ = p.Process.Kill()
+			<-p.done
 		}
 		_ = p.log.Close()
+		_ = p.cage.remove()
 	}
 	c.all = nil
+}
+
+// outlive returns an error as soon as an orchestrator ends by itself: the storm kills many, and none may die of others.
+func (c *replicas) outlive(ctx context.Context) error {
+	select {
+	case err := <-c.own:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // kills kills an orchestrator at random intervals, and suspends every third instead.
