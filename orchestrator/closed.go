@@ -18,18 +18,21 @@ import (
 // Plans that are over are most of those that a namespace has. A process remembers nothing of them but that they are there
 // (records.Keep): what is said of them is in the metadata of their ConfigMaps.
 
+// ending is an Orchestrator that has a plan before it which may be over.
+type ending struct{ *Orchestrator }
+
 // remains is what is kept in memory of a plan. What is not there is nil.
 type remains struct {
 	plan, journal *corev1.ConfigMap
 	object        *unstructured.Unstructured
 }
 
-func (m *memory) remains(ctx context.Context, name string) (r remains, err error) {
-	r.plan, r.journal, r.object = m.recordOf(name), m.recordOf(name), records.NewDeclared(m.Namespace, name)
+func (h ending) remains(ctx context.Context, name string) (r remains, err error) {
+	r.plan, r.journal, r.object = h.recordOf(name), h.recordOf(name), records.NewDeclared(h.Namespace, name)
 	r.journal.Name += "-journal"
 	missing := func(o client.Object) bool {
 		if err == nil {
-			err = m.Cached.Get(ctx, client.ObjectKeyFromObject(o), o)
+			err = h.Cached.Get(ctx, client.ObjectKeyFromObject(o), o)
 		}
 		is := apierrors.IsNotFound(err)
 		err = client.IgnoreNotFound(err)
@@ -41,7 +44,7 @@ func (m *memory) remains(ctx context.Context, name string) (r remains, err error
 	if missing(r.journal) {
 		r.journal = nil
 	}
-	if !m.serves(name) || missing(r.object) {
+	if !h.serves(name) || missing(r.object) {
 		r.object = nil
 	}
 	return r, err
@@ -49,7 +52,7 @@ func (m *memory) remains(ctx context.Context, name string) (r remains, err error
 
 // closed reports whether a plan is over and nothing is left to do about it, and when its record is to be deleted. It reads
 // nothing but what is kept. Whatever it is not sure of is for a whole pass.
-func (h *Orchestrator) closed(ctx context.Context, name string) (later time.Duration, is bool, err error) {
+func (h ending) closed(ctx context.Context, name string) (later time.Duration, is bool, err error) {
 	r, err := h.remains(ctx, name)
 	if err != nil || r.object != nil && !h.rests(r.object) {
 		return 0, false, err
@@ -77,18 +80,18 @@ func held(o client.Object) bool {
 }
 
 // rests reports whether the status of an object says how its plan has ended, and the receiver of notifications was told.
-func (h *Orchestrator) rests(o *unstructured.Unstructured) bool {
+func (h ending) rests(o *unstructured.Unstructured) bool {
 	return !held(o) && records.KeptAsEnded(o) && h.notices.told(records.StatusIn(o))
 }
 
 // drop forgets a plan that is closed, unless this process still has a run of it. The page goes on to show it.
-func (h *Orchestrator) drop(name string, e *records.Ending) bool {
+func (h ending) drop(name string, e *records.Ending) bool {
 	h.lock.Lock()
 	s := h.plans[name]
 	busy := s != nil && s.run != nil
 	if s != nil && !busy {
 		h.waitsNoMore(s)
-		h.unlearn(s)
+		h.recall.unlearn(s)
 		delete(h.plans, name)
 	}
 	h.lock.Unlock()

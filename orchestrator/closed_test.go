@@ -83,7 +83,7 @@ func deaf(h *Orchestrator) (asked *int) {
 	return asked
 }
 
-// A plan that is over is marked once, whichever release has ended it. From then on a process remembers nothing of it, asks
+// A plan that is over is marked once, by any release. From then on a process remembers nothing of it, asks
 // nobody about it, and shows it as before.
 func TestAPlanThatIsOverCostsNothing(t *testing.T) {
 	h, p := fixture(t)
@@ -96,8 +96,8 @@ func TestAPlanThatIsOverCostsNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", cm.ObjectMeta, err)
 	}
 	asked := deaf(h)
-	if r := passes(t, h, p.Name, 3); r.RequeueAfter != 0 || *asked != 0 || len(h.plans) != 0 || h.knownBytes != 0 {
-		t.Errorf("it is looked at again after %s, %d requests were sent, and %d plans are remembered with %d bytes", r.RequeueAfter, *asked, len(h.plans), h.knownBytes)
+	if r := passes(t, h, p.Name, 3); r.RequeueAfter != 0 || *asked != 0 || len(h.plans) != 0 || h.recall.bytes != 0 {
+		t.Errorf("it is looked at again after %s, %d requests were sent, and %d plans are remembered with %d bytes", r.RequeueAfter, *asked, len(h.plans), h.recall.bytes)
 	}
 	if n := testutil.CollectAndCount(h.gauges.state) + testutil.CollectAndCount(h.gauges.ordinals) + testutil.CollectAndCount(h.gauges.step); n != 0 {
 		t.Errorf("%d series are left of it", n)
@@ -149,7 +149,7 @@ func TestAClosedPlanIsForgottenInTime(t *testing.T) {
 	}
 }
 
-// A mark alone closes nothing: neither one that somebody has set, nor the mark of a plan whose name the next plan has.
+// A mark alone closes nothing: neither one that a user has set, nor the mark of a plan whose name the next plan has.
 func TestAMarkAloneClosesNoPlan(t *testing.T) {
 	h, p := fixture(t)
 	h.ending = true
@@ -190,14 +190,14 @@ func TestAMarkAloneClosesNoPlan(t *testing.T) {
 	}
 }
 
-// A receiver that does not know yet how the plan has ended is told, by whoever leads.
+// A receiver that does not know yet how the plan has ended is told, by the process that leads.
 func TestThePlanIsNotClosedBeforeTheReceiverKnows(t *testing.T) {
 	h, p := fixture(t)
 	h.ending = true
 	over(t, h, p)
 	passes(t, h, p.Name, 3)
 	h.notices = &notices{memory: &h.memory, queued: map[string]queued{}, leads: true}
-	if _, closed, err := h.closed(t.Context(), p.Name); closed || err != nil {
+	if _, closed, err := (ending{h}).closed(t.Context(), p.Name); closed || err != nil {
 		t.Errorf("closed: %t, %v", closed, err)
 	}
 	o := records.NewDeclared(h.Namespace, p.Name)
@@ -208,7 +208,7 @@ func TestThePlanIsNotClosedBeforeTheReceiverKnows(t *testing.T) {
 	if err := h.Live.Status().Update(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if _, closed, err := h.closed(t.Context(), p.Name); !closed || err != nil {
+	if _, closed, err := (ending{h}).closed(t.Context(), p.Name); !closed || err != nil {
 		t.Errorf("closed: %t, %v", closed, err)
 	}
 }
@@ -344,29 +344,29 @@ func TestPlansThatWereReadTakeLittleMemory(t *testing.T) {
 	p.Ignored = []string{strings.Repeat("x", mostKnown/4)}
 	own := h.state("own")
 	own.run = &run{orchestrator: h, plan: p}
-	h.learn(own, known{uid: "own", plan: p})
+	h.recall.learn(h.plans, own, known{uid: "own", plan: p})
 	for k := range 10 {
 		s := h.state(fmt.Sprint("other-", k))
-		h.learn(s, known{uid: "a", plan: p})
-		if h.knownBytes > mostKnown || s.known.plan == nil || own.known.plan == nil {
-			t.Fatalf("%d bytes are kept, and of this plan %t, and of the one under way %t", h.knownBytes, s.known.plan != nil, own.known.plan != nil)
+		h.recall.learn(h.plans, s, known{uid: "a", plan: p})
+		if h.recall.bytes > mostKnown || s.known.plan == nil || own.known.plan == nil {
+			t.Fatalf("%d bytes are kept, and of this plan %t, and of the one under way %t", h.recall.bytes, s.known.plan != nil, own.known.plan != nil)
 		}
 	}
 	large := *p
 	large.Ignored = []string{strings.Repeat("x", mostKnown+1)}
-	if h.learn(h.state("large"), known{uid: "a", plan: &large}); h.state("large").known.plan != nil || h.knownBytes > mostKnown {
-		t.Errorf("%d bytes are kept", h.knownBytes)
+	if h.recall.learn(h.plans, h.state("large"), known{uid: "a", plan: &large}); h.state("large").known.plan != nil || h.recall.bytes > mostKnown {
+		t.Errorf("%d bytes are kept", h.recall.bytes)
 	}
 	for name := range h.plans {
 		h.state(name).run = nil
 		h.forget(name, false)
 	}
-	if h.knownBytes != 0 {
-		t.Errorf("%d bytes are counted, and no plan is known", h.knownBytes)
+	if h.recall.bytes != 0 {
+		t.Errorf("%d bytes are counted, and no plan is known", h.recall.bytes)
 	}
 }
 
-// Somebody may take the label from a record, and it is not watched any more: the plan goes on all the same.
+// A record whose label was taken away is not watched any more: the plan goes on all the same.
 func TestARecordWithoutItsLabelIsRead(t *testing.T) {
 	h, p := fixture(t)
 	h.Cached = interceptor.NewClient(h.Live.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

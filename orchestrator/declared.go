@@ -34,7 +34,7 @@ func (w *Setup) declared(ctx context.Context, plan string) (*records.Declared, e
 	if !w.serves(plan) {
 		return nil, nil
 	}
-	return records.ReadDeclared(ctx, w.whole(), w.Namespace, plan)
+	return records.ReadDeclared(ctx, entire(w), w.Namespace, plan)
 }
 
 // hear records a pause and the refusal of a request in the journal: neither needs a process that takes
@@ -102,7 +102,7 @@ func (h *Orchestrator) opened(ctx context.Context, p *plans.Plan, d *records.Dec
 		return h.showing(ctx, at.unapproved(), 0)
 	}
 	var record corev1.ConfigMap
-	if err := h.there().Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
+	if err := there(&h.Setup).Get(ctx, client.ObjectKeyFromObject(h.object(p)), &record); err != nil {
 		return reconcile.Result{}, err
 	}
 	if d.Begun(p, &record) {

@@ -68,7 +68,7 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	case p.Kind == engine.Waiting:
 		l.V(1).Info("waiting", "step", step, "for", p.Reason, "id", p.ID)
 	case p.Kind == engine.Advanced && p.Step.Op.Enters():
-		r.orchestrator.gauges.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
+		r.orchestrator.gauges.done.arrived.WithLabelValues(string(p.Step.To())).Add(float64(p.Step.Ordinals.Replicas))
 		if p.Took != nil {
 			for span, took := range *p.Took {
 				r.orchestrator.gauges.downtime.WithLabelValues(string(span)).Observe(took.Seconds())
@@ -100,7 +100,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 	case how.Kind == engine.Finished:
 		r.tell(corev1.EventTypeNormal, string(how.Outcome), fmt.Sprintf("plan %s: %s -> %s", r.plan.Name, r.plan.Source, r.plan.Destination))
 		if how.Outcome == plans.Finalized || how.Outcome == plans.Aborted {
-			r.orchestrator.gauges.ended.WithLabelValues(string(how.Outcome)).Inc()
+			r.orchestrator.gauges.done.ended.WithLabelValues(string(how.Outcome)).Inc()
 		}
 		if how.Outcome == plans.Moved || how.Outcome == plans.Aborted {
 			now := r.orchestrator.Now()
@@ -113,7 +113,7 @@ func (r *run) ended(ctx context.Context, how engine.Progress) {
 // born returns when the plan was created, or now if that is not known.
 func (r *run) born(ctx context.Context, now time.Time) time.Time {
 	var cm corev1.ConfigMap
-	if r.orchestrator.there().Get(ctx, client.ObjectKeyFromObject(r.orchestrator.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
+	if there(&r.orchestrator.Setup).Get(ctx, client.ObjectKeyFromObject(r.orchestrator.object(r.plan)), &cm) != nil || cm.CreationTimestamp.IsZero() {
 		return now
 	}
 	return cm.CreationTimestamp.Time

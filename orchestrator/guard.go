@@ -25,6 +25,13 @@ func (w *Setup) records(p *plans.Plan) []client.Object {
 	}
 }
 
+// recordOf returns the ConfigMap of a plan, without content.
+func (w *Setup) recordOf(name string) *corev1.ConfigMap {
+	o := &corev1.ConfigMap{ObjectMeta: named(w.Namespace, records.RecordName(name))}
+	o.APIVersion, o.Kind = "v1", "ConfigMap"
+	return o
+}
+
 // guard adds the finalizer to both objects. It runs BEFORE a plan is taken over. A process that takes
 // over a plan that was never begun checks this by itself (guarded).
 func (w *Setup) guard(ctx context.Context, p *plans.Plan) error {
@@ -54,7 +61,7 @@ func (w *Setup) guarded(ctx context.Context, p *plans.Plan) (bool, error) {
 // deleted and the plan was never begun. The record of an ended plan is marked with the same write.
 func (m *memory) letGo(ctx context.Context, p *plans.Plan, j *journal.Journal) error {
 	for _, o := range m.records(p) {
-		if err := m.there().Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		if err := there(&m.Setup).Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}

@@ -51,8 +51,8 @@ func slimmed(o any) (any, error) {
 	return records.Keep(o)
 }
 
-// reading reads what is watched, and live what is not kept of it. So it finds also the record of a plan that somebody has
-// taken the label from, and is as fresh as the watch or fresher.
+// reading reads what is watched, and live what is not kept of it. So it finds also the record of a plan that has
+// lost its label, and is as fresh as the watch or fresher.
 type reading struct {
 	client.Client
 	live client.Reader
@@ -78,37 +78,40 @@ func (r reading) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 }
 
 // there reads whether objects exist, and their metadata.
-func (w *Setup) there() client.Client { return reading{w.Cached, w.Live, false} }
+func there(w *Setup) client.Client { return reading{w.Cached, w.Live, false} }
 
-// whole reads objects as they are.
-func (w *Setup) whole() client.Client { return reading{w.Cached, w.Live, true} }
+// entire reads objects as they are.
+func entire(w *Setup) client.Client { return reading{w.Cached, w.Live, true} }
 
 // mostKnown is how many bytes of decoded plans are kept, besides those under way in this process. The others are read again
 // when they are needed.
 const mostKnown = 16 << 20
 
+// recall is what the plans take that were read, in bytes.
+type recall struct{ bytes int64 }
+
 // learn keeps a plan. Where all take too much, others than this one are read again when they are needed. The caller holds
 // the lock.
-func (m *memory) learn(s *planState, k known) {
-	m.unlearn(s)
+func (r *recall) learn(all map[string]*planState, s *planState, k known) {
+	r.unlearn(s)
 	k.bytes = weight.Of(k.plan)
 	s.known = k
-	m.knownBytes += k.bytes
-	for _, other := range m.plans {
-		if m.knownBytes <= mostKnown {
+	r.bytes += k.bytes
+	for _, other := range all {
+		if r.bytes <= mostKnown {
 			return
 		}
 		if other != s && other.run == nil {
-			m.unlearn(other)
+			r.unlearn(other)
 		}
 	}
-	if m.knownBytes > mostKnown {
-		m.unlearn(s)
+	if r.bytes > mostKnown {
+		r.unlearn(s)
 	}
 }
 
-// unlearn lets go of a plan. The caller holds the lock.
-func (m *memory) unlearn(s *planState) {
-	m.knownBytes -= s.known.bytes
+// unlearn forgets what a plan is. The caller holds the lock.
+func (r *recall) unlearn(s *planState) {
+	r.bytes -= s.known.bytes
 	s.known.plan, s.known.bytes = nil, 0
 }

@@ -29,8 +29,7 @@ type memory struct {
 	lock   sync.Mutex
 	ending bool
 	plans  map[string]*planState
-	// knownBytes is what the plans take that are known.
-	knownBytes int64
+	recall recall
 	// told has what was last reported of the process itself.
 	told reported
 }
@@ -107,7 +106,7 @@ func (m *memory) forget(name string, declared bool) {
 	m.with(name, func(s *planState) {
 		m.waitsNoMore(s)
 		s.end()
-		m.unlearn(s)
+		m.recall.unlearn(s)
 		left := planState{name: name, told: reported{}, leases: records.LeaseSightings{}, run: s.run}
 		if declared {
 			left.says, left.draft = s.says, s.draft
@@ -156,13 +155,6 @@ func (m *memory) wake(name string) {
 func (m *memory) object(p *plans.Plan) *corev1.ConfigMap {
 	o := m.recordOf(p.Name)
 	m.with(p.Name, func(s *planState) { o.UID = s.known.uid })
-	return o
-}
-
-// recordOf returns the ConfigMap of a plan, without content.
-func (w *Setup) recordOf(name string) *corev1.ConfigMap {
-	o := &corev1.ConfigMap{ObjectMeta: named(w.Namespace, records.RecordName(name))}
-	o.APIVersion, o.Kind = "v1", "ConfigMap"
 	return o
 }
 

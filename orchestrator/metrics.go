@@ -16,12 +16,18 @@ import (
 // gauges are the metrics of an Orchestrator.
 type gauges struct {
 	running, waiting, state, step, ordinals, left, clusters, queue *prometheus.GaugeVec
-	arrived, ended, errors, panics, notices                        *prometheus.CounterVec
+	errors, panics, notices                                        *prometheus.CounterVec
 	downtime                                                       *prometheus.HistogramVec
 	places                                                         placeGauges
+	done                                                           doneGauges
 
 	lock   sync.Mutex
 	states map[string]plans.State // by plan
+}
+
+// doneGauges count what is done.
+type doneGauges struct {
+	arrived, ended *prometheus.CounterVec
 }
 
 // placeGauges are those about placeholders.
@@ -44,12 +50,12 @@ func (g *gauges) list() []metric {
 	return []metric{
 		{"stsmigrate_plans_running", nil, "Plans that this process has under way.", &g.running},
 		{"stsmigrate_plans_waiting", nil, "Plans that this process has no room for (`--max-plans`), and that no other one has taken.", &g.waiting},
-		{"stsmigrate_plans_ended_total", []string{"outcome"}, "Plans that this process has brought to their end: `Finalized` or `Aborted`. Plans that have ended have no series of their own.", &g.ended},
+		{"stsmigrate_plans_ended_total", []string{"outcome"}, "Plans that this process has brought to their end: `Finalized` or `Aborted`. Plans that have ended have no series of their own.", &g.done.ended},
 		{"stsmigrate_plan_state", []string{"plan", "state"}, "1 for the state that a plan is in, as `stsmigrate get` shows it; `Unreadable` for one whose ConfigMaps cannot be read. Absent for one that has ended.", &g.state},
 		{"stsmigrate_plan_step", []string{"plan"}, "The last step of a detached plan that is known to be done. It does not change while the plan makes no progress.", &g.step},
 		{"stsmigrate_plan_ordinals", []string{"plan", "where"}, "Ordinals of a plan by where they are, as the journal records it: `source`, `destination`, or `neither` for a wave in flight.", &g.ordinals},
 		{"stsmigrate_wave_left_timestamp_seconds", []string{"plan"}, "When the wave left that is on neither side; absent while none is.", &g.left},
-		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.arrived},
+		{"stsmigrate_ordinals_arrived_total", []string{"side"}, "Ordinals that became available on a side.", &g.done.arrived},
 		{
 			"stsmigrate_downtime_seconds",
 			[]string{"span"},
@@ -103,7 +109,7 @@ func newGauges(with prometheus.Registerer) (*gauges, error) {
 	}
 	g.panics.WithLabelValues().Add(0) // a change from absent to 1 is no increase for Prometheus
 	for _, outcome := range []plans.Outcome{plans.Finalized, plans.Aborted} {
-		g.ended.WithLabelValues(string(outcome)).Add(0)
+		g.done.ended.WithLabelValues(string(outcome)).Add(0)
 	}
 	g.running.WithLabelValues().Set(0) // present from the start: its absence means that no process runs
 	g.waiting.WithLabelValues().Set(0) // present from the start: its absence could hide a lack of room

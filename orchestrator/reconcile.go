@@ -73,7 +73,7 @@ type Setup struct {
 // known is a plan that was read before. A plan never changes.
 type known struct {
 	uid types.UID
-	// plan is nil if it was let go of, and is read again.
+	// plan is nil if it is to be read again.
 	plan  *plans.Plan
 	bytes int64
 	// wrong is why this version of its ConfigMap cannot be read.
@@ -139,7 +139,7 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 //  7. begins a run
 //  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
-	if later, closed, err := h.closed(ctx, q.Name); err != nil || closed {
+	if later, closed, err := (ending{h}).closed(ctx, q.Name); err != nil || closed {
 		return reconcile.Result{RequeueAfter: later}, err
 	}
 	result, err := h.pass(ctx, q.Name)
@@ -296,7 +296,7 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 // read returns plan and journal, nil for each that does not exist (yet).
 func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
 	var cm corev1.ConfigMap
-	if err := m.there().Get(ctx, client.ObjectKeyFromObject(m.recordOf(name)), &cm); err != nil {
+	if err := there(&m.Setup).Get(ctx, client.ObjectKeyFromObject(m.recordOf(name)), &cm); err != nil {
 		return nil, nil, client.IgnoreNotFound(err)
 	}
 	p, err := m.planIn(ctx, name, &cm)
@@ -306,7 +306,7 @@ func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.J
 	if err != nil {
 		return nil, nil, err
 	}
-	j, _, err := records.NewStore(m.whole(), m.Namespace, name).Journal(ctx, p)
+	j, _, err := records.NewStore(entire(&m.Setup), m.Namespace, name).Journal(ctx, p)
 	if errors.As(err, new(records.ErrNoJournal)) || errors.As(err, new(journal.ErrOtherPlan)) {
 		return p, nil, nil
 	}
@@ -326,7 +326,7 @@ func (m *memory) planIn(ctx context.Context, name string, cm *corev1.ConfigMap) 
 	case k.uid == cm.UID && k.wrong != nil && k.version == cm.ResourceVersion:
 		return nil, k.wrong
 	}
-	p, err := records.NewStore(m.whole(), m.Namespace, name).Plan(ctx)
+	p, err := records.NewStore(entire(&m.Setup), m.Namespace, name).Plan(ctx)
 	if err == nil {
 		err = m.unserved(m.Namespace, p)
 	}
@@ -338,7 +338,7 @@ func (m *memory) planIn(ctx context.Context, name string, cm *corev1.ConfigMap) 
 	}
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.learn(m.state(name), k)
+	m.recall.learn(m.plans, m.state(name), k)
 	return p, err
 }
 

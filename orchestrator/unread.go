@@ -67,7 +67,7 @@ func (w *Setup) tellUnread(ctx context.Context, name string, why error) error {
 		at = e.Name
 	}
 	var cm corev1.ConfigMap
-	if err := w.there().Get(ctx, at, &cm); err != nil {
+	if err := there(w).Get(ctx, at, &cm); err != nil {
 		return fmt.Errorf("reading ConfigMap %s: %w", at, err)
 	}
 	cm.APIVersion, cm.Kind = "v1", "ConfigMap"

@@ -15,7 +15,7 @@ import (
 	"github.com/stsmigrate/stsmigrate/plans/weight"
 )
 
-// A process that watches a namespace keeps in memory what is written there, and whoever may write there could fill that
+// A process that watches a namespace keeps in memory what is written there, and a user who may write there could fill that
 // memory. So little is kept of each object: what decides whether there is something to do. The rest is read when it is needed.
 
 // mostKept is how many bytes are kept of the content of an object.

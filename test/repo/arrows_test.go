@@ -58,7 +58,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"cmd/internal/rollouts", "cmd/internal/output cmd/internal/reach cmd/internal/program rollout clusters plans"},
 		{"cmd/internal/output", "cmd/internal/program plans"},
 		{"cmd/internal/reach", "cmd/internal/program slicecontroller/v1alpha1 engine/requests preflight/access records clusters clusters/transport dns plans plans/journal reasons"},
-		{"orchestrator", "api/v1alpha1 plans/preview orchestrator/fleet orchestrator/notify dashboard engine engine/runner engine/refusals engine/requests engine/wavelimit preflight preflight/access preflight/check records clusters clusters/transport dns plans plans/journal writes reasons clusters/answers"},
+		{"orchestrator", "api/v1alpha1 plans/preview orchestrator/fleet orchestrator/notify dashboard engine engine/runner engine/refusals engine/requests engine/wavelimit preflight preflight/access preflight/check records plans/weight clusters clusters/transport dns plans plans/journal writes reasons clusters/answers"},
 		{"engine/runner", "engine engine/requests engine/wavecheck engine/wavelimit preflight preflight/access preflight/check records sets dns gates clusters plans plans/journal reasons"},
 		{"orchestrator/fleet", "plans/plainyaml dns clusters clusters/transport plans/weight reasons"},
 		{"orchestrator/notify", "plans"},
