@@ -170,6 +170,14 @@ func TestAMarkAloneClosesNoPlan(t *testing.T) {
 	if passes(t, h, p.Name, 2); len(h.plans) != 1 {
 		t.Error("a plan that has not begun is taken for one that is over")
 	}
+	o := records.NewDeclared(h.Namespace, p.Name)
+	if err := h.Live.Delete(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if _, closed, err := (ending{h}).closed(t.Context(), p.Name); closed || err != nil {
+		t.Errorf("and without its object: %t, %v", closed, err)
+	}
+	declare(t, h.Live, p, func(*plans.Declaration) {})
 	cm.Labels, cm.Annotations = map[string]string{plans.PlanLabel: p.Name}, nil
 	cm.UID = "next"
 	if err := h.Live.Delete(t.Context(), h.recordOf(p.Name)); err != nil {
