@@ -31,6 +31,8 @@ type memory struct {
 	plans  map[string]*planState
 	// told has what was last reported of the process itself.
 	told reported
+	// peers has the orchestrators that are alive.
+	peers *records.Peers
 }
 
 // planState is what a process remembers of a plan, from when it first hears of it until neither plan nor object

@@ -34,6 +34,8 @@ type Orchestrator struct {
 	notices *notices
 	// checks limits how many plans are checked for the first time at once.
 	checks *wavelimit.Limiter
+	// drafts has an element for every plan that is being made.
+	drafts chan struct{}
 }
 
 // maxConcurrentChecks is how many plans are checked at once per cluster. The checks of many plans take
@@ -88,8 +90,8 @@ type Release struct {
 // New returns an Orchestrator that does nothing yet.
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
-		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}},
-		checks: wavelimit.New(maxConcurrentChecks),
+		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}, peers: records.NewPeers(s.Cached, s.Namespace, s.Holder, s.Now)},
+		checks: wavelimit.New(maxConcurrentChecks), drafts: make(chan struct{}, maxConcurrentDrafts),
 	}
 }
 
@@ -322,15 +324,19 @@ func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.J
 	return k.plan, j, nil
 }
 
-// Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.
+// Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster, or could not be made.
 func (m *memory) Learn(s *corev1.Secret) error {
 	err := m.Fleet.Learn(s)
 	m.lock.Lock()
 	var waiting []string
-	for name, s := range m.plans {
-		if s.lost {
+	for name, p := range m.plans {
+		if p.lost {
 			waiting = append(waiting, name)
-			s.tries, s.lost = nil, false
+			p.tries, p.lost = nil, false
+		}
+		if t := p.draft; t != nil && fleet.Holds(s) {
+			t.outdated = true
+			waiting = append(waiting, name)
 		}
 	}
 	m.lock.Unlock()
