@@ -33,6 +33,8 @@ type memory struct {
 	told reported
 	// peers has the orchestrators that are alive.
 	peers *records.Peers
+	// pulse tells whether this process works. It has a lock of its own.
+	pulse *pulse
 }
 
 // planState is what a process remembers of a plan, from when it first hears of it until neither plan nor object

@@ -90,7 +90,7 @@ type Release struct {
 // New returns an Orchestrator that does nothing yet.
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
-		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}, peers: records.NewPeers(s.Cached, s.Namespace, s.Holder, s.Now)},
+		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}, peers: records.NewPeers(s.Cached, s.Namespace, s.Holder, s.Now), pulse: newPulse(s)},
 		checks: wavelimit.New(maxConcurrentChecks), drafts: make(chan struct{}, maxConcurrentDrafts),
 	}
 }
@@ -136,6 +136,7 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 //  7. begins a run
 //  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	defer h.pulse.pass()()
 	result, err := h.pass(ctx, q.Name)
 	if isUnreadable(err) {
 		return h.unread(ctx, q.Name, err)

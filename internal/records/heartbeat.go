@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -84,14 +83,14 @@ func heartbeatName(holder string) string {
 	return heartbeatPrefix + "p" + name[max(0, len(name)-200):] // after the cut, name may begin with a dash
 }
 
-// Keep renews the Lease until ctx ends, and then deletes it. complain receives the result of every try,
-// nil for a success. Failures are tried again.
-func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
+// Keep renews the Lease until ctx ends, and then deletes it. told receives the results of every try, nil for a success:
+// that of the renewal, and that of the deletion of Leases of dead processes. Failures are tried again.
+func (h *Heartbeat) Keep(ctx context.Context, told func(renewed, swept error)) {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(h.Beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
-			complain(err)
+		if renewed, swept := within(ctx, h.Beat), within(ctx, h.sweep); ctx.Err() == nil {
+			told(renewed, swept)
 		}
 		select {
 		case <-tick.C:
@@ -100,6 +99,13 @@ func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 			return
 		}
 	}
+}
+
+// within gives a try as long as the Lease lasts: an answer that comes later is of no use.
+func within(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, LeaseSeconds*time.Second)
+	defer cancel()
+	return try(ctx)
 }
 
 // Beat renews the Lease. No other process writes it, so it is written as a whole.

@@ -21,6 +21,8 @@ type Peers struct {
 	seen   LeaseSightings
 	alive  []string
 	at     time.Time
+	// mine and others are when a renewal of this process, and of any other one, was last seen.
+	mine, others time.Time
 }
 
 // NewPeers returns the peers of the process me. cached reads from a watch.
@@ -40,6 +42,12 @@ func (p *Peers) First(ctx context.Context, key string) string {
 	return first
 }
 
+// Renewed returns when a renewal of the Lease of this process, and of any other one, was last seen.
+func (p *Peers) Renewed(ctx context.Context) (mine, others time.Time) {
+	p.look(ctx)
+	return p.mine, p.others
+}
+
 // look returns the peers whose Lease was renewed lately, as seen by this process's clock alone.
 func (p *Peers) look(ctx context.Context) []string {
 	now := p.now()
@@ -56,6 +64,11 @@ func (p *Peers) look(ctx context.Context) []string {
 		l := &list.Items[i]
 		since := p.seen.Since(l, p.now)
 		seen[l.Name] = p.seen[l.Name]
+		if l.Name == heartbeatName(p.me) {
+			p.mine = since
+		} else if since.After(p.others) {
+			p.others = since
+		}
 		if l.Spec.HolderIdentity != nil && clusters.Elapsed(since, now) < LeaseSeconds*time.Second {
 			p.alive = append(p.alive, *l.Spec.HolderIdentity)
 		}

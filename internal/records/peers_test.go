@@ -36,12 +36,7 @@ func TestPeersAgreeOnWhoComesFirst(t *testing.T) {
 		out := map[string]string{}
 		for k := range 60 {
 			key := fmt.Sprintf("plan-%d", k)
-			out[key] = peers[0].First(t.Context(), key)
-			for _, p := range peers[1:live] {
-				if other := p.First(t.Context(), key); other != out[key] {
-					t.Errorf("of %s, %s names %s, and %s names %s", key, peers[0].me, out[key], p.me, other)
-				}
-			}
+			out[key] = agreed(t, peers[:live], key)
 		}
 		return out
 	}
@@ -57,4 +52,16 @@ func TestPeersAgreeOnWhoComesFirst(t *testing.T) {
 			t.Errorf("%s went from %s to %s when c_1 died", key, was, first)
 		}
 	}
+}
+
+// agreed returns the first for a key, which all peers must name.
+func agreed(t *testing.T, peers []*Peers, key string) string {
+	t.Helper()
+	first := peers[0].First(t.Context(), key)
+	for _, p := range peers[1:] {
+		if other := p.First(t.Context(), key); other != first {
+			t.Errorf("of %s, %s names %s, and %s names %s", key, peers[0].me, first, p.me, other)
+		}
+	}
+	return first
 }
