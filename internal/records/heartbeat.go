@@ -25,9 +25,11 @@ const (
 	heartbeatPrefix = "stsmigrate.orchestrator."
 	// HeartbeatLabel marks the Leases that are heartbeats of orchestrators.
 	HeartbeatLabel = "stsmigrate.dev/orchestrator"
-	// madeBy is the version of the program, and reads the API version of the plans that it reads.
-	madeBy = "stsmigrate.dev/version"
-	reads  = "stsmigrate.dev/reads"
+	// madeBy is the version of the program, reads the API version of the plans that it reads, and supports what these
+	// may require, separated by commas.
+	madeBy   = "stsmigrate.dev/version"
+	reads    = "stsmigrate.dev/reads"
+	supports = "stsmigrate.dev/supports"
 	// knows has the clusters that the process knows.
 	knows = "stsmigrate.dev/clusters"
 )
@@ -68,7 +70,7 @@ func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, v
 	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: LeaseSightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: heartbeatName(holder),
 		Labels:      map[string]string{HeartbeatLabel: "", "app.kubernetes.io/managed-by": "stsmigrate"},
-		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion},
+		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion, supports: strings.Join(plans.Supported(), ",")},
 	}}}
 }
 
