@@ -91,10 +91,10 @@ const draftLookInterval = records.LeaseSeconds * time.Second
 
 // drafter returns which of the live orchestrators makes the plan of an object. They agree without a word, except while
 // one begins or ends: then two may, and the plan that is stored first counts.
-func (m *memory) drafter(ctx context.Context, name string) string {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return m.peers.First(ctx, name)
+func (h *Orchestrator) drafter(ctx context.Context, name string) string {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.peers.First(ctx, name)
 }
 
 // lastTold returns why no plan could be made of this generation of an object, as its status says, or nil.

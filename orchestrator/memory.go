@@ -33,7 +33,7 @@ type memory struct {
 	told reported
 	// peers has the orchestrators that are alive.
 	peers *records.Peers
-	// pulse tells whether this process works. It has a lock of its own.
+	// pulse reports whether this process works. It has a lock of its own.
 	pulse *pulse
 }
 

@@ -168,7 +168,7 @@ func TestOneOrchestratorThatReadsThePlanIsEnough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				home := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
-				older, newer := NewHeartbeat(home, home, "stsmigrate", "older", "v1", time.Now), NewHeartbeat(home, home, "stsmigrate", "newer", "v2", time.Now)
+				older, newer := NewHeartbeat(home, home, "stsmigrate", "older", "v1", time.Now), NewHeartbeat(home, home, "stsmigrate", "newer", "v2", time.Now) //nolint:forbidigo // that of the test
 				newer.lease.Annotations[supports] = "tomorrow"
 				if err := errors.Join(older.Beat(t.Context()), newer.Beat(t.Context())); err != nil {
 					t.Fatal(err)
