@@ -103,7 +103,7 @@ func TestNothingIsInstalledOntoAKindThatIsGoing(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	o := records.NewDeclared("going", "web")
-	if err := at.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	if err := as(t, account).Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := kubectl(t, "", "wait", "--for=delete", "crd/"+kindOfRequests, "--timeout=1m"); err != nil {
