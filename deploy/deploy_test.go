@@ -313,3 +313,25 @@ func undescribed(t *testing.T, path string, field apiextensionsv1.JSONSchemaProp
 		undescribed(t, path+"."+name, f)
 	}
 }
+
+// Without a kind its objects are gone, and sets and plans with them: helm keeps it when a release or a component goes.
+func TestKindsAreKept(t *testing.T) {
+	count := func(all []*unstructured.Unstructured) (n int) {
+		for _, o := range all {
+			if o.GetKind() != "CustomResourceDefinition" && o.GetKind() != "Namespace" {
+				continue
+			}
+			n++
+			if o.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+				t.Errorf("%s %s goes with its release", o.GetKind(), o.GetName())
+			}
+		}
+		return n
+	}
+	if n := count(with(t)); n != 4 {
+		t.Errorf("%d objects, expected the namespace and three kinds", n)
+	}
+	if n := count(with(t, "crds.install=false", "namespace.create=false")); n != 0 {
+		t.Errorf("%d kinds and namespaces although there is to be none", n)
+	}
+}

@@ -272,3 +272,22 @@ func TestTheOrchestratorServesItsPageOnRequest(t *testing.T) {
 		}
 	}
 }
+
+// An alert of an install is about its own namespace, also where several share one Prometheus.
+func TestAlertsAreAboutTheirOwnInstall(t *testing.T) {
+	raw := render(t, "moves", "orchestrator", "slicecontroller", "monitoring")
+	groups, _, err := unstructured.NestedSlice(find(t, decode(t, raw), "PrometheusRule", "orchestrator").Object, "spec", "groups")
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%v, %v", groups, err)
+	}
+	rules, _, _ := unstructured.NestedSlice(groups[0].(map[string]any), "rules") //nolint:forcetypeassert // it is one, or the test fails
+	for _, r := range rules {
+		expr, _, _ := unstructured.NestedString(r.(map[string]any), "expr") //nolint:forcetypeassert // it is one, or the test fails
+		if strings.Count(expr, "stsmigrate_") == 0 || strings.Count(expr, `namespace="moves"`) < strings.Count(expr, "stsmigrate_") || strings.Contains(expr, `namespace="stsmigrate"`) {
+			t.Errorf("an alert of the namespace moves asks: %s", expr)
+		}
+	}
+	if len(rules) == 0 {
+		t.Error("there are no rules")
+	}
+}

@@ -17,6 +17,7 @@
 //	events.go     events, conditions and logs
 //	metrics.go    metrics; package monitoring has the alerts about them, and the dashboard
 //	spans.go      the spans of a plan's trace, and trace.go sends them
+//	pulse.go      reports whether the process works, for the kubelet
 //	start.go      assembles and starts the process
 //
 // StatefulSetMigrations hold what users declare, and the journals hold which part of it was taken over

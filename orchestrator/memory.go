@@ -32,6 +32,10 @@ type memory struct {
 	recall recall
 	// told has what was last reported of the process itself.
 	told reported
+	// peers has the orchestrators that are alive.
+	peers *records.Peers
+	// pulse reports whether this process works. It has a lock of its own.
+	pulse *pulse
 }
 
 // planState is what a process remembers of a plan, from when it first hears of it until neither plan nor object

@@ -35,6 +35,8 @@ type Orchestrator struct {
 	notices *notices
 	// checks limits how many plans are checked for the first time at once.
 	checks *wavelimit.Limiter
+	// drafts has an element for every plan that is being made.
+	drafts chan struct{}
 }
 
 // maxConcurrentChecks is how many plans are checked at once per cluster. The checks of many plans take
@@ -92,8 +94,8 @@ type Release struct {
 // New returns an Orchestrator that does nothing yet.
 func New(s Setup) *Orchestrator {
 	return &Orchestrator{
-		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}},
-		checks: wavelimit.New(maxConcurrentChecks),
+		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}, peers: records.NewPeers(s.Cached, s.Namespace, s.Holder, s.Now), pulse: newPulse(s)},
+		checks: wavelimit.New(maxConcurrentChecks), drafts: make(chan struct{}, maxConcurrentDrafts),
 	}
 }
 
@@ -139,6 +141,7 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 //  7. begins a run
 //  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	defer h.pulse.pass()()
 	if later, closed, err := (ending{h}).closed(ctx, q.Name); err != nil || closed {
 		return reconcile.Result{RequeueAfter: later}, err
 	}
@@ -342,15 +345,19 @@ func (m *memory) planIn(ctx context.Context, name string, cm *corev1.ConfigMap) 
 	return p, err
 }
 
-// Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster.
+// Learn passes a Secret to the fleet, and requeues the plans that wait for a cluster, or could not be made.
 func (m *memory) Learn(s *corev1.Secret) error {
 	err := m.Fleet.Learn(s)
 	m.lock.Lock()
 	var waiting []string
-	for name, s := range m.plans {
-		if s.lost {
+	for name, p := range m.plans {
+		if p.lost {
 			waiting = append(waiting, name)
-			s.tries, s.lost = nil, false
+			p.tries, p.lost = nil, false
+		}
+		if t := p.draft; t != nil && fleet.Holds(s) {
+			t.outdated = true
+			waiting = append(waiting, name)
 		}
 	}
 	m.lock.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -107,12 +109,24 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	if err := errors.Join(
 		h.watch(m), m.Add(manager.RunnableFunc(h.serve)), m.Add(manager.RunnableFunc(h.live)),
-		m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping), // nothing remote
+		m.AddHealthzCheck("pulse", h.pulse.check), m.AddReadyzCheck("caches", synced(m.GetCache())),
 	); err != nil {
 		return err
 	}
 	defer h.spans.end(ctx)
 	return m.Start(ctx)
+}
+
+// synced reports that the process knows its namespace.
+func synced(c cache.Cache) healthz.Checker {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second/2)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("what the namespace contains is not known yet")
+		}
+		return nil
+	}
 }
 
 // announce has the changes of states sent, if there is a receiver.
@@ -238,8 +252,9 @@ func (h *Orchestrator) serve(ctx context.Context) error {
 func (m *memory) live(ctx context.Context) error {
 	beats := records.NewHeartbeat(m.Live, m.Cached, m.Namespace, m.Holder, m.Version, m.Now)
 	beats.Known = func() records.Known { return records.Known{Own: m.Fleet.Own, Names: m.Fleet.Names()} }
-	beats.Keep(ctx, func(err error) {
-		text := ""
+	beats.Keep(ctx, func(renewed, swept error) {
+		m.pulse.beat(renewed)
+		text, err := "", errors.Join(renewed, swept)
 		if err != nil {
 			text = err.Error()
 		}

@@ -30,9 +30,16 @@ func Requirements(gates []Gate, places Placeholder) (out []string) {
 	return out
 }
 
+// Supported returns what a plan may require of this release.
+func Supported() []string { return []string{GateExpressions, Placeholders} }
+
+// SupportedUntold returns what a plan may require of an orchestrator that does not tell what it supports. Nothing is
+// ever added here.
+func SupportedUntold() []string { return []string{GateExpressions, Placeholders} }
+
 // supported reports whether this release has what a document requires.
 func supported(kind, what string) bool {
-	return kind == PlanKind && slices.Contains([]string{GateExpressions, Placeholders}, what)
+	return kind == PlanKind && slices.Contains(Supported(), what)
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -24,7 +24,7 @@ func (a *app) observed(ctx context.Context, t *reach.Target, far *routeFlags) er
 	if by := t.Plan.Destination.KnownBy; by != "" {
 		return fmt.Errorf("plan %s knows its clusters by namespaces (%s), since the user who made it may not read namespace kube-system, and an orchestrator recognizes clusters by kube-system alone; nothing was written: make the plan again as a user who may get namespace kube-system on both sides, or leave --detach", t.Plan.Name, by)
 	}
-	sign, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText())
+	sign, err := records.Alive(ctx, t.Home.Client, t.Home.Watches, t.Home.Namespace, versionText(), t.Plan.Requires)
 	switch {
 	case apierrors.IsForbidden(err):
 		fmt.Fprintf(a.ErrOut, "You may not read whether an orchestrator runs in namespace %s (%s). To check the progress of the plan: %s.\n", t.Home.Namespace, oneLine(err.Error()), t.Command("status"))

@@ -66,7 +66,7 @@ The values of --set and --values are those of deploy/chart/values.yaml.`,
 				_, err := a.Out.Write(objects)
 				return err
 			}
-			return a.install(cmd.Context(), objects)
+			return a.install(cmd.Context(), namespace, objects)
 		},
 	}
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "apply it to the cluster of --context, in place of printing it")
@@ -102,7 +102,7 @@ func (f *installFlags) values(components []string) (map[string]any, error) {
 
 // install applies objects in their order. Fields that other writers own are kept. A conflict on one of our
 // fields is an error that names them.
-func (a *app) install(ctx context.Context, objects []byte) error {
+func (a *app) install(ctx context.Context, namespace string, objects []byte) error {
 	at, err := a.reach.Single()
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (a *app) install(ctx context.Context, objects []byte) error {
 		all = append(all, o)
 	}
 	for _, o := range all { // BEFORE anything is written
-		if err := free(ctx, at.Client, o); err != nil {
+		if err := free(ctx, at.Client, namespace, o); err != nil {
 			return err
 		}
 	}
@@ -141,16 +141,28 @@ func (a *app) install(ctx context.Context, objects []byte) error {
 	return nil
 }
 
+// goes returns why nothing is installed onto an object of a kind while it is being deleted, or "": what is created
+// in it is refused, and what is there goes with it.
+func goes(kind string) string {
+	switch kind {
+	case "Namespace":
+		return "nothing can be created in it; install again when it is gone"
+	case "CustomResourceDefinition":
+		return "no object of it can be created, and it goes with its last one; install again when it is gone. Plans under way keep their objects until they end (`kubectl get statefulsetmigrations -A`); an orchestrator that is gone can be installed to end them, with --set crds.install=false"
+	}
+	return ""
+}
+
 func titled(o *unstructured.Unstructured) string {
 	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
 }
 
-// free returns an error if a cluster-scoped object belongs to the install of another namespace. Applying it
-// would replace that install's subjects and accounts. That install would lose its rights, and its volumes
-// their protection, in the middle of a move.
-func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) error {
-	own := o.GetLabels()[deploy.InstallLabel]
-	if own == "" {
+// free returns an error if an object that contains others is being deleted, or if a cluster-scoped object belongs to
+// the install of another namespace. Applying that one would replace that install's subjects and accounts. That install
+// would lose its rights, and its volumes their protection, in the middle of a move.
+func free(ctx context.Context, on client.Client, own string, o *unstructured.Unstructured) error {
+	contains := goes(o.GetKind())
+	if o.GetLabels()[deploy.InstallLabel] == "" && contains == "" {
 		return nil
 	}
 	have := &unstructured.Unstructured{}
@@ -160,17 +172,21 @@ func free(ctx context.Context, on client.Client, o *unstructured.Unstructured) e
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking whether %s is another install's: %w", titled(o), err)
+		return fmt.Errorf("looking whether %s is free: %w", titled(o), err)
+	case contains != "" && have.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted, and nothing was applied: %s", titled(o), contains)
 	}
 	owner := cmp.Or(have.GetLabels()[deploy.InstallLabel], have.GetAnnotations()["meta.helm.sh/release-namespace"])
 	if owner == "" || owner == own {
 		return nil
 	}
 	remedy := "a cluster has it once, so leave that component out here"
-	if strings.HasPrefix(o.GetName(), "stsmigrate-requests") {
+	switch {
+	case o.GetKind() == "CustomResourceDefinition": // of a release of helm
+		remedy = "a cluster has it once, and that release upgrades it: add --set crds.install=false"
+	case strings.HasPrefix(o.GetName(), "stsmigrate-requests"):
 		remedy = "one orchestrator of a cluster takes the requests of all namespaces: name those of this one, --set orchestrator.requestsFrom={NAMESPACE,...}"
-	}
-	if o.GetLabels()["app.kubernetes.io/name"] == "policies" {
+	case o.GetLabels()["app.kubernetes.io/name"] == "policies":
 		remedy = fmt.Sprintf("a cluster has its policies once: leave the component policies out here, and name this account there: stsmigrate install -n %s policies --set policies.accounts={system:serviceaccount:%s:orchestrator} --apply", owner, own)
 	}
 	return fmt.Errorf("%s belongs to the install in namespace %s, and nothing was applied: %s", titled(o), owner, remedy)

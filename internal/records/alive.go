@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ import (
 type Sign struct {
 	// Version is the version of the program, and Reads the API version of the plans that it reads.
 	Version, Reads string
+	// Missing is what the plan requires and this orchestrator does not support.
+	Missing []string
 	// Known is the clusters that it knows; nil if it does not tell.
 	Known *Known
 }
@@ -60,13 +63,16 @@ func (e ErrNoOrchestrator) Error() string {
 // ReasonID implements reasons.Reasoned.
 func (e ErrNoOrchestrator) ReasonID() reasons.ID { return reasons.NoOrchestrator }
 
-// ErrOtherVersion reports that an orchestrator and this program cannot read each other's plans.
+// ErrOtherVersion reports that an orchestrator and this program cannot read each other's plans, or not this one.
 type ErrOtherVersion struct {
 	Namespace, Mine string
 	Sign            Sign
 }
 
 func (e ErrOtherVersion) Error() string {
+	if e.Sign.Reads == plans.APIVersion {
+		return fmt.Sprintf("the orchestrator in namespace %s (%s) does not support %q, which this plan of stsmigrate %s requires: upgrade the orchestrator first", e.Namespace, e.Sign.Version, e.Sign.Missing, e.Mine)
+	}
 	older := "this stsmigrate is the older of the two: use that of the orchestrator's version"
 	if generation(e.Sign.Reads, plans.APIVersion) < 0 {
 		older = "the orchestrator is the older of the two: upgrade it first"
@@ -84,15 +90,18 @@ func generation(a, b string) int {
 	return version.CompareKubeAwareVersionStrings(a, b)
 }
 
-// Alive waits for the heartbeat of an orchestrator that reads the plans of this program (mine is its
-// version), for as long as a live one may take: LeaseSeconds. It trusts no clock of another process:
-// only an observed renewal of a Lease counts. It returns ErrNoOrchestrator or ErrOtherVersion if it
-// finds none.
-func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namespace, mine string) (Sign, error) {
+// Alive waits for the heartbeat of an orchestrator that reads the plans of this program (mine is its version) and
+// supports what a plan requires, for as long as a live one may take: LeaseSeconds. It trusts no clock of another
+// process: only an observed renewal of a Lease counts. It returns ErrNoOrchestrator or ErrOtherVersion if it finds none.
+func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namespace, mine string, requires []string) (Sign, error) {
 	var list coordinationv1.LeaseList
 	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{HeartbeatLabel}); err != nil {
 		return Sign{}, fmt.Errorf("listing the Leases of orchestrators in namespace %s: %w", namespace, err)
 	}
+	another := slices.ContainsFunc(list.Items, func(l coordinationv1.Lease) bool {
+		s, err := signIn(&l, requires)
+		return err == nil && s.fits()
+	})
 	if len(list.Items) == 0 {
 		return Sign{}, ErrNoOrchestrator{Namespace: namespace}
 	}
@@ -105,6 +114,7 @@ func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namesp
 		return Sign{}, fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, err)
 	}
 	defer news.Stop()
+	var other error
 	for {
 		select {
 		case e, open := <-news.ResultChan():
@@ -114,29 +124,45 @@ func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namesp
 			case e.Type == watch.Error:
 				return Sign{}, fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, apierrors.FromObject(e.Object))
 			case e.Type == watch.Added, e.Type == watch.Modified:
-				return signOf(e, namespace, mine)
+				s, err := signOf(e, requires)
+				if err != nil || s.fits() {
+					return s, err
+				}
+				if other = (ErrOtherVersion{namespace, mine, s}); !another { // no other one may be alive
+					return s, other
+				}
 			}
 		case <-waiting.Done():
 		}
 		if waiting.Err() != nil {
-			return Sign{}, errors.Join(ctx.Err(), ErrNoOrchestrator{namespace, patience})
+			return Sign{}, errors.Join(ctx.Err(), cmp.Or(other, error(ErrNoOrchestrator{namespace, patience})))
 		}
 	}
 }
 
-func signOf(e watch.Event, namespace, mine string) (Sign, error) {
-	m, err := meta.Accessor(e.Object)
+func signOf(e watch.Event, requires []string) (Sign, error) {
+	l, err := meta.Accessor(e.Object)
 	if err != nil {
 		return Sign{}, err
 	}
-	s := Sign{Version: m.GetAnnotations()[madeBy], Reads: m.GetAnnotations()[reads]}
-	if told := m.GetAnnotations()[knows]; told != "" {
-		if err := json.Unmarshal([]byte(told), &s.Known); err != nil {
-			return s, fmt.Errorf("annotation %s of Lease %s/%s: %w", knows, namespace, m.GetName(), err)
-		}
+	return signIn(l, requires)
+}
+
+// signIn reads the Lease of an orchestrator.
+func signIn(l metav1.Object, requires []string) (Sign, error) {
+	s := Sign{Version: l.GetAnnotations()[madeBy], Reads: l.GetAnnotations()[reads]}
+	has := plans.SupportedUntold()
+	if told, ok := l.GetAnnotations()[supports]; ok {
+		has = strings.Split(told, ",")
 	}
-	if s.Reads != plans.APIVersion {
-		return s, ErrOtherVersion{namespace, mine, s}
+	s.Missing = slices.DeleteFunc(slices.Clone(requires), func(what string) bool { return slices.Contains(has, what) })
+	if told := l.GetAnnotations()[knows]; told != "" {
+		if err := json.Unmarshal([]byte(told), &s.Known); err != nil {
+			return s, fmt.Errorf("annotation %s of Lease %s/%s: %w", knows, l.GetNamespace(), l.GetName(), err)
+		}
 	}
 	return s, nil
 }
+
+// fits reports whether the orchestrator can read the plan.
+func (s Sign) fits() bool { return s.Reads == plans.APIVersion && len(s.Missing) == 0 }

@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -26,9 +25,11 @@ const (
 	heartbeatPrefix = "stsmigrate.orchestrator."
 	// HeartbeatLabel marks the Leases that are heartbeats of orchestrators.
 	HeartbeatLabel = "stsmigrate.dev/orchestrator"
-	// madeBy is the version of the program, and reads the API version of the plans that it reads.
-	madeBy = "stsmigrate.dev/version"
-	reads  = "stsmigrate.dev/reads"
+	// madeBy is the version of the program, reads the API version of the plans that it reads, and supports what these
+	// may require, separated by commas.
+	madeBy   = "stsmigrate.dev/version"
+	reads    = "stsmigrate.dev/reads"
+	supports = "stsmigrate.dev/supports"
 	// knows has the clusters that the process knows.
 	knows = "stsmigrate.dev/clusters"
 )
@@ -69,7 +70,7 @@ func NewHeartbeat(home client.Client, cached client.Reader, namespace, holder, v
 	return &Heartbeat{home: home, cached: cached, holder: holder, now: now, others: LeaseSightings{}, lease: coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: heartbeatName(holder),
 		Labels:      map[string]string{HeartbeatLabel: "", "app.kubernetes.io/managed-by": "stsmigrate"},
-		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion},
+		Annotations: map[string]string{madeBy: version, reads: plans.APIVersion, supports: strings.Join(plans.Supported(), ",")},
 	}}}
 }
 
@@ -84,14 +85,14 @@ func heartbeatName(holder string) string {
 	return heartbeatPrefix + "p" + name[max(0, len(name)-200):] // after the cut, name may begin with a dash
 }
 
-// Keep renews the Lease until ctx ends, and then deletes it. complain receives the result of every try,
-// nil for a success. Failures are tried again.
-func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
+// Keep renews the Lease until ctx ends, and then deletes it. told receives the results of every try, nil for a success:
+// that of the renewal, and that of the deletion of Leases of dead processes. Failures are tried again.
+func (h *Heartbeat) Keep(ctx context.Context, told func(renewed, swept error)) {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(h.Beat(ctx), h.sweep(ctx)); ctx.Err() == nil {
-			complain(err)
+		if renewed, swept := within(ctx, h.Beat), within(ctx, h.sweep); ctx.Err() == nil {
+			told(renewed, swept)
 		}
 		select {
 		case <-tick.C:
@@ -100,6 +101,13 @@ func (h *Heartbeat) Keep(ctx context.Context, complain func(error)) {
 			return
 		}
 	}
+}
+
+// within gives a try as long as the Lease lasts: an answer that comes later is of no use.
+func within(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, LeaseSeconds*time.Second)
+	defer cancel()
+	return try(ctx)
 }
 
 // Beat renews the Lease. No other process writes it, so it is written as a whole.

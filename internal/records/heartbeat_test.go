@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -105,19 +106,30 @@ func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 		reads   string
 		beats   bool
 		want    string // "" for alive
+		// requires is what the plan requires, and supports what the orchestrator tells; "-" means nothing at all.
+		requires []string
+		supports string
 	}{
-		"it lives":                          {0, plans.APIVersion, true, ""},
-		"it lives, its clock a day behind":  {-24 * time.Hour, plans.APIVersion, true, ""},
-		"it is dead, its clock a day ahead": {24 * time.Hour, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s"},
-		"it has just died":                  {0, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s"},
-		"it is older":                       {0, "stsmigrate.dev/v1alpha0", true, "the orchestrator is the older of the two"},
-		"it is newer":                       {0, "stsmigrate.dev/v2", true, "this stsmigrate is the older of the two"},
+		"it lives":                            {0, plans.APIVersion, true, "", nil, ""},
+		"it lives, its clock a day behind":    {-24 * time.Hour, plans.APIVersion, true, "", nil, ""},
+		"it is dead, its clock a day ahead":   {24 * time.Hour, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s", nil, ""},
+		"it has just died":                    {0, plans.APIVersion, false, "no orchestrator in namespace stsmigrate has renewed its Lease for 15s", nil, ""},
+		"it is older":                         {0, "stsmigrate.dev/v1alpha0", true, "the orchestrator is the older of the two", nil, ""},
+		"it supports what it takes":           {0, plans.APIVersion, true, "", []string{plans.Placeholders}, ""},
+		"it does not support what it takes":   {0, plans.APIVersion, true, `does not support ["tomorrow"], which this plan of stsmigrate v9 requires: upgrade the orchestrator first`, []string{plans.Placeholders, "tomorrow"}, ""},
+		"it is newer, and supports more":      {0, plans.APIVersion, true, "", []string{"tomorrow"}, "gate-expressions,placeholders,tomorrow"},
+		"it tells nothing, and is old enough": {0, plans.APIVersion, true, "", []string{plans.Placeholders}, "-"},
+		"it tells nothing, and is too old":    {0, plans.APIVersion, true, `does not support ["tomorrow"]`, []string{"tomorrow"}, "-"},
+		"it is newer":                         {0, "stsmigrate.dev/v2", true, "this stsmigrate is the older of the two", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				home := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 				h := NewHeartbeat(home, home, "stsmigrate", "host/1", "v1.2.3", func() time.Time { return time.Now().Add(c.renewed) }) //nolint:forbidigo // that of the test
-				h.lease.Annotations[reads] = c.reads
+				h.lease.Annotations[reads], h.lease.Annotations[supports] = c.reads, cmp.Or(c.supports, h.lease.Annotations[supports])
+				if c.supports == "-" {
+					delete(h.lease.Annotations, supports)
+				}
 				if err := h.Beat(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +139,7 @@ func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 				if c.beats {
 					go events.Modify(&metav1.PartialObjectMetadata{ObjectMeta: h.have.ObjectMeta})
 				}
-				s, err := Alive(t.Context(), home, &clusters.Watches{Of: of}, "stsmigrate", "v9")
+				s, err := Alive(t.Context(), home, &clusters.Watches{Of: of}, "stsmigrate", "v9", c.requires)
 				if c.want == "" && (err != nil || s.Version != "v1.2.3") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Errorf("%+v, %v; expected %q", s, err, c.want)
 				}
@@ -139,13 +151,42 @@ func TestAnOrchestratorIsAliveWhenItRenewsItsLease(t *testing.T) {
 func TestWhoSeesNoOrchestratorSaysWhy(t *testing.T) {
 	c := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
 	var none ErrNoOrchestrator
-	if _, err := Alive(t.Context(), c, nil, "stsmigrate", "v9"); !errors.As(err, &none) || err.Error() != "there is no orchestrator in namespace stsmigrate" {
+	if _, err := Alive(t.Context(), c, nil, "stsmigrate", "v9", nil); !errors.As(err, &none) || err.Error() != "there is no orchestrator in namespace stsmigrate" {
 		t.Errorf("%v", err)
 	}
 	barred := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil)
 	}})
-	if _, err := Alive(t.Context(), barred, nil, "stsmigrate", "v9"); !apierrors.IsForbidden(err) {
+	if _, err := Alive(t.Context(), barred, nil, "stsmigrate", "v9", nil); !apierrors.IsForbidden(err) {
 		t.Errorf("%v", err)
+	}
+}
+
+// While replicas are upgraded, one that reads the plan is enough.
+func TestOneOrchestratorThatReadsThePlanIsEnough(t *testing.T) {
+	for name, beats := range map[string]bool{"the newer one lives": true, "the newer one is dead": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				home := clientfake.NewClientBuilder().WithScheme(clusters.Scheme()).Build()
+				older, newer := NewHeartbeat(home, home, "stsmigrate", "older", "v1", time.Now), NewHeartbeat(home, home, "stsmigrate", "newer", "v2", time.Now) //nolint:forbidigo // that of the test
+				newer.lease.Annotations[supports] = "tomorrow"
+				if err := errors.Join(older.Beat(t.Context()), newer.Beat(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				events := watch.NewFake()
+				of := fake.NewSimpleMetadataClient(fake.NewTestScheme())
+				of.PrependWatchReactor("leases", clienttesting.DefaultWatchReactor(events, nil))
+				go func() {
+					events.Modify(&metav1.PartialObjectMetadata{ObjectMeta: older.have.ObjectMeta})
+					if beats {
+						events.Modify(&metav1.PartialObjectMetadata{ObjectMeta: newer.have.ObjectMeta})
+					}
+				}()
+				s, err := Alive(t.Context(), home, &clusters.Watches{Of: of}, "stsmigrate", "v2", []string{"tomorrow"})
+				if beats && (err != nil || s.Version != "v2") || !beats && !errors.As(err, new(ErrOtherVersion)) {
+					t.Errorf("%+v, %v", s, err)
+				}
+			})
+		})
 	}
 }

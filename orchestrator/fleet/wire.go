@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -67,11 +68,49 @@ func refuseAddress(ip netip.Addr, loopback bool) error {
 		what = "an unspecified address, and means this machine"
 	case ip.IsMulticast():
 		what = "a multicast address"
+	case slices.Contains(metadataServices(), ip.WithZone("").String()):
+		what = "where a cloud tells its machines who they are, and no cluster"
 	}
-	if what == "" {
+	if what != "" {
+		return fmt.Errorf("%s is %s", ip, what)
+	}
+	for _, in := range within(ip) {
+		if err := refuseAddress(in, loopback); err != nil && !in.IsUnspecified() { // a shorter prefix has zeros there
+			return fmt.Errorf("%s leads to an IPv4 address: %w", ip, err)
+		}
+	}
+	return nil
+}
+
+// metadataServices returns the addresses of the metadata services of clouds that are not link-local.
+func metadataServices() []string {
+	return []string{
+		"fd00:ec2::254",   // AWS
+		"fd20:ce::254",    // Google Cloud
+		"168.63.129.16",   // Azure
+		"100.100.100.200", // Alibaba Cloud
+		"192.0.0.192",     // Oracle Cloud
+	}
+}
+
+// within returns the IPv4 addresses to which the network may translate an IPv6 address: NAT64 (RFC 6052, RFC 8215),
+// 6to4, and addresses that are compatible with IPv4.
+func within(ip netip.Addr) (out []netip.Addr) {
+	if !ip.Is6() {
 		return nil
 	}
-	return fmt.Errorf("%s is %s", ip, what)
+	b := ip.As16()
+	is := func(prefix string) bool { return netip.MustParsePrefix(prefix).Contains(ip.WithZone("")) }
+	last := netip.AddrFrom4([4]byte(b[12:]))
+	switch {
+	case is("64:ff9b::/96"), is("::/96"):
+		return []netip.Addr{last}
+	case is("64:ff9b:1::/48"): // an operator chooses how long the prefix is: /48, /56, /64 or /96
+		return []netip.Addr{last, netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]}), netip.AddrFrom4([4]byte{b[7], b[9], b[10], b[11]}), netip.AddrFrom4([4]byte(b[9:13]))}
+	case is("2002::/16"):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	}
+	return nil
 }
 
 // refuseServer does the same for a server's URL, as far as possible without resolving a name.

@@ -14,6 +14,12 @@ func TestSomeAddressesAreNoClusters(t *testing.T) {
 		"169.254.169.254": "link-local", "::ffff:169.254.169.254": "link-local", "fe80::1%eth0": "link-local",
 		"0.0.0.0": "unspecified", "::": "unspecified", "::ffff:0.0.0.0": "unspecified",
 		"224.0.0.1": "multicast", "ff02::1": "multicast",
+		"fd00:ec2::254": "a cloud tells", "fd20:ce::254": "a cloud tells", "100.100.100.200": "a cloud tells", "168.63.129.16": "a cloud tells", "192.0.0.192": "a cloud tells",
+		"::ffff:168.63.129.16": "a cloud tells", "fd00:ec2::254%eth0": "a cloud tells",
+		"64:ff9b::169.254.169.254": "link-local", "64:ff9b::127.0.0.1": "loopback", "64:ff9b::168.63.129.16": "a cloud tells", "64:ff9b:1::169.254.169.254": "link-local",
+		"64:ff9b:1:a9fe:a9:fe00::": "link-local", "64:ff9b:1:ffa9:fe:a9fe::": "link-local", "64:ff9b:1:ffff:a9:fea9:fe00:0": "link-local",
+		"2002:a9fe:a9fe::1": "link-local", "2002:7f00:1::": "loopback", "::169.254.169.254": "link-local", "::127.0.0.1": "loopback",
+		"64:ff9b::10.0.0.1": "", "64:ff9b:1::10.0.0.1": "", "2002:a00:1::": "", "fd00:ec2::253": "", "100.64.0.1": "",
 		"10.0.0.1": "", "192.168.1.1": "", "fd00::1": "", "203.0.113.7": "", "::ffff:10.0.0.1": "",
 	} {
 		err := refuseAddress(netip.MustParseAddr(address), false)

@@ -4,6 +4,8 @@ package monitoring
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -11,7 +13,18 @@ import (
 )
 
 // In their queries, namespace is the label that Prometheus adds to the metrics of a pod:
-// plans of several orchestrators may have the same name.
+// plans of several orchestrators may have the same name. The rules of an install ask for its own namespace alone.
+// Otherwise an alert would be told once by each install, and the end of one install would not show beside the other.
+
+// home selects the metrics of one install. The chart replaces the name in it by the namespace of the release.
+const home = `namespace="stsmigrate"`
+
+var metric = regexp.MustCompile(`\b(stsmigrate_\w+)(?:\{([^}]*)\})?`)
+
+// atHome returns a query that asks for the metrics of one install.
+func atHome(expr string) string {
+	return strings.ReplaceAll(metric.ReplaceAllString(expr, "$1{"+home+",$2}"), ",}", "}")
+}
 
 // Alert is one alert for the operator.
 type Alert struct {
@@ -105,8 +118,17 @@ func aboutProcesses() []Alert {
 		},
 		{
 			"NoOrchestrator", `absent(stsmigrate_plans_running)`, "10m", "critical",
-			"No orchestrator runs, or its metrics are not collected",
-			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -A --context HOME` lists the plans; `kubectl --context HOME -n stsmigrate get pods` shows why none of its pods is ready.",
+			"No orchestrator runs in namespace {{ $labels.namespace }}, or its metrics are not collected",
+			"Plans stay where they are, possibly with ordinals on neither side. Budgets stay tight, and the names of pods that restart are not updated. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans; `kubectl --context HOME -n {{ $labels.namespace }} get pods` shows why none of its pods is ready.",
+			reasons.NoOrchestrator,
+		},
+		{
+			// A process that is killed soon after its start is seen by kube-state-metrics alone, if there is one.
+			"OrchestratorRestarts",
+			`max by (namespace) (changes(process_start_time_seconds{` + home + `}[1h]) and on (namespace, pod) last_over_time(stsmigrate_plans_running[1h]) or increase(kube_pod_container_status_restarts_total{` + home + `,container="orchestrator"}[1h])) > 2`,
+			"0m", "critical",
+			"An orchestrator in namespace {{ $labels.namespace }} is restarted again and again",
+			"Its plans are taken over or continued after each restart, but may stay with ordinals on neither side meanwhile. `kubectl --context HOME -n {{ $labels.namespace }} describe pods` shows why the last container ended. After OOMKilled, raise the memory limit (orchestrator.resources.limits.memory): the memory that it may use depends on that limit. Otherwise `kubectl --context HOME -n {{ $labels.namespace }} logs -p` of the pod shows its last lines. `stsmigrate get -n {{ $labels.namespace }} --context HOME` lists the plans.",
 			reasons.NoOrchestrator,
 		},
 	}
@@ -119,7 +141,7 @@ func Rules() ([]byte, error) {
 	var list []object
 	for _, a := range Alerts() {
 		list = append(list, object{
-			"alert": a.Name, "expr": a.Expr, "for": a.For, "labels": object{"severity": a.Severity},
+			"alert": a.Name, "expr": atHome(a.Expr), "for": a.For, "labels": object{"severity": a.Severity},
 			"annotations": object{"summary": a.Summary, "description": a.Description, "runbook_url": reasons.Runbook(a.Reason)},
 		})
 	}

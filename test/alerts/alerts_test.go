@@ -106,10 +106,26 @@ func ofItsProcesses() map[string]history {
 			        stsmigrate_notifications_waiting{namespace="sts", pod="a"} 3x10 0 3x10 0x99`,
 		},
 		"NoOrchestrator": {
-			fires: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60`,
-			says:  "No orchestrator runs, or its metrics are not collected",
+			fires: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60
+			        stsmigrate_plans_running{namespace="other", pod="x"} 0x120`,
+			says: "No orchestrator runs in namespace sts, or its metrics are not collected",
 			quiet: `stsmigrate_plans_running{namespace="sts", pod="a"} 0x60
+			        stsmigrate_plans_running{namespace="other", pod="x"} 0x10
 			        stsmigrate_plans_running{namespace="sts", pod="b"} _x66 0x60`,
+		},
+		"OrchestratorRestarts": {
+			fires: `process_start_time_seconds{namespace="sts", pod="a"} 0x20 1300x5 1600x5 2000x90
+			        stsmigrate_plans_running{namespace="sts", pod="a"} 0x120`,
+			says: "An orchestrator in namespace sts is restarted again and again",
+			// One restart an hour, another program, another install, a rollout.
+			quiet: `process_start_time_seconds{namespace="sts", pod="a"} 0x50 3000x60
+			        stsmigrate_plans_running{namespace="sts", pod="a"} 0x120
+			        process_start_time_seconds{namespace="sts", pod="db"} 0+60x120
+			        process_start_time_seconds{namespace="other", pod="a"} 0+60x120
+			        stsmigrate_plans_running{namespace="other", pod="a"} 0x120
+			        kube_pod_container_status_restarts_total{namespace="sts", pod="db", container="db"} 0+1x120
+			        process_start_time_seconds{namespace="sts", pod="b"} _x60 3600x60
+			        stsmigrate_plans_running{namespace="sts", pod="b"} _x60 0x60`,
 		},
 	}
 }
@@ -225,7 +241,7 @@ func read(t *testing.T, file string) (out []rule) {
 // evaluate returns the summaries of an alert that fires at any minute of the series.
 func evaluate(t *testing.T, r rule, series string) (fired []string) {
 	t.Helper()
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(strings.ReplaceAll(r.Expr, `namespace="stsmigrate"`, `namespace="sts"`)) // as the chart does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,4 +279,34 @@ func indent(series string) string {
 		out.WriteString("  " + strings.TrimSpace(line) + "\n")
 	}
 	return out.String()
+}
+
+// A process that is killed before it is collected shows in the restarts that kube-state-metrics counts, and between two
+// kills its metrics are there, so that the alert about its absence says nothing.
+func TestAnOrchestratorThatIsKilledSoonIsTold(t *testing.T) {
+	const series = `kube_pod_container_status_restarts_total{namespace="sts", pod="a", container="orchestrator"} 0x60 1x5 2x5 3x5 4x45`
+	for _, r := range read(t, "../../deploy/chart/monitoring/orchestrator-alerts.yaml") {
+		if r.Alert != "OrchestratorRestarts" {
+			continue
+		}
+		if fired := evaluate(t, r, series); len(fired) != 1 {
+			t.Errorf("it fires with %q", fired)
+		}
+		return
+	}
+	t.Error("there is no such alert")
+}
+
+// The rules of each install are about its own metrics. Otherwise each install would tell of the plans of all.
+func TestEachInstallAlertsAboutItself(t *testing.T) {
+	for _, r := range read(t, "../../deploy/chart/monitoring/orchestrator-alerts.yaml") {
+		if fired := evaluate(t, r, elsewhere(ofThePlans()[r.Alert].fires+ofItsProcesses()[r.Alert].fires)); len(fired) > 0 && r.Alert != "NoOrchestrator" {
+			t.Errorf("%s fires about another install: %q", r.Alert, fired)
+		}
+	}
+}
+
+// elsewhere returns series as another install has them.
+func elsewhere(series string) string {
+	return strings.ReplaceAll(series, `namespace="sts"`, `namespace="elsewhere"`)
 }

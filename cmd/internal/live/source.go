@@ -27,7 +27,7 @@ func (s Source) Status(ctx context.Context) (*engine.View, error) {
 		return v, s.deleted(ctx, err)
 	}
 	var none records.ErrNoOrchestrator
-	switch _, err := records.Alive(ctx, s.Home.Client, s.Home.Watches, s.Home.Namespace, s.Version); {
+	switch _, err := records.Alive(ctx, s.Home.Client, s.Home.Watches, s.Home.Namespace, s.Version, s.Plan.Requires); {
 	case err == nil:
 	case errors.As(err, &none):
 		v.Orchestrator, v.Next = err.Error(), "start an orchestrator there, which resumes it: `"+s.Home.Kubectl(s.Home.Namespace)+" get pods` says why none is ready"

@@ -9,6 +9,15 @@ object of another install. */}}
 stsmigrate.dev/install: {{ .Release.Namespace }}
 {{- end }}
 
+{{/* A cluster has the object once. helm refuses one of another release without saying what to do. */}}
+{{- define "stsmigrate.once" -}}
+{{- $notes := dig "metadata" "annotations" dict (lookup .api .kind "" .name | default dict) }}
+{{- $of := get $notes "meta.helm.sh/release-namespace" }}
+{{- if and $of (ne $of .root.Release.Namespace) }}
+{{- fail (printf "%s %s belongs to the release %s in namespace %s, and a cluster has it once: %s" .kind .name (get $notes "meta.helm.sh/release-name") $of .remedy) }}
+{{- end }}
+{{- end }}
+
 {{/* The settings of every pod. The restricted Pod Security Standard accepts them. */}}
 {{- define "stsmigrate.pod" -}}
 securityContext:

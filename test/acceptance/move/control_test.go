@@ -159,7 +159,7 @@ func TestADetachedPlanNeedsOnlyItsHome(t *testing.T) {
 	if err := alive.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	go alive.Keep(t.Context(), func(error) {})
+	go alive.Keep(t.Context(), func(_, _ error) {})
 	run(t, detach...).expect(t, done, "the orchestrator in namespace")
 	home := func(args ...string) []string {
 		return append(args, "--kubeconfig", s.destination.cluster.Kubeconfig, "-n", s.destination.namespace)

@@ -335,8 +335,8 @@ func (s *storm) move(ctx context.Context, all []*moving) (time.Duration, error) 
 	}
 	lives, enough := context.WithCancel(ctx)
 	defer enough()
-	go alive.Keep(lives, func(err error) {
-		if err != nil {
+	go alive.Keep(lives, func(renewed, swept error) {
+		if err := errors.Join(renewed, swept); err != nil {
 			s.say("%s", err)
 		}
 	})
