@@ -61,7 +61,7 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 	if d == nil || d.Over() {
 		h.notices.forget(name)
 	}
-	if err := records.NewStore(h.Cached, h.Namespace, name).Delete(ctx); err != nil || d == nil {
+	if err := h.bury(ctx, name, d != nil); err != nil || d == nil {
 		h.with(name, func(s *planState) { s.draft, s.says = nil, saying{} })
 		return reconcile.Result{}, err
 	}
@@ -85,6 +85,23 @@ func (h *Orchestrator) without(ctx context.Context, name string, d *records.Decl
 		return h.showing(ctx, at, later)
 	}
 	return h.showing(ctx, at, 0)
+}
+
+// bury deletes the journal of an old plan of a name, once for an object that is declared.
+func (h *Orchestrator) bury(ctx context.Context, name string, declared bool) error {
+	h.lock.Lock()
+	buried := h.plans[name] != nil && h.plans[name].buried
+	h.lock.Unlock()
+	if buried {
+		return nil
+	}
+	if err := records.NewStore(h.Live, h.Namespace, name).Delete(ctx); err != nil || !declared {
+		return err
+	}
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.state(name).buried = true
+	return nil
 }
 
 // draftLookInterval is how often a process that does not make a plan looks whether the one that does is still alive.

@@ -56,6 +56,9 @@ type planState struct {
 	// waits is not nil while this process has no room for the plan.
 	waits *waiter
 	draft *drafting
+	// buried reports that neither a plan nor the journal of an old one was there when they were last read live, and that
+	// the watch has told of none since.
+	buried bool
 }
 
 // topic is what a report of a plan, or of the process, is about.
@@ -113,7 +116,7 @@ func (m *memory) forget(name string, declared bool) {
 		m.recall.unlearn(s)
 		left := planState{name: name, told: reported{}, leases: records.LeaseSightings{}, run: s.run}
 		if declared {
-			left.says, left.draft = s.says, s.draft
+			left.says, left.draft, left.buried = s.says, s.draft, s.buried
 		}
 		*s = left
 		if !declared && s.run == nil {

@@ -23,6 +23,7 @@ func remember(t *testing.T, h *Orchestrator, p *plans.Plan, r *run) {
 	for _, of := range []topic{aboutRun, aboutStatus, aboutRecord, aboutDelivery} {
 		s.told.isNews(of, "no answer")
 	}
+	s.buried = true
 	if _, _, err := h.holder(t.Context(), h.Cached, p.Name); err != nil || len(s.leases) != 1 {
 		t.Fatalf("%v, %v", s.leases, err)
 	}
@@ -59,7 +60,7 @@ func TestNothingIsLeftOfAPlanThatIsGone(t *testing.T) {
 	look()
 	want := planState{name: p.Name, run: r, told: reported{}, leases: records.LeaseSightings{}}
 	withObject := want
-	withObject.says, withObject.draft = h.plans[p.Name].says, &drafting{of: "a/1"}
+	withObject.says, withObject.draft, withObject.buried = h.plans[p.Name].says, &drafting{of: "a/1"}, true
 	if have := *h.plans[p.Name]; !reflect.DeepEqual(have, withObject) || have.says.what == "" {
 		t.Errorf("the object is left, and of its plan %+v", have)
 	}

@@ -299,9 +299,14 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 // read returns plan and journal, nil for each that does not exist (yet).
 func (m *memory) read(ctx context.Context, name string) (*plans.Plan, *journal.Journal, error) {
 	var cm corev1.ConfigMap
-	if err := there(&m.Setup).Get(ctx, client.ObjectKeyFromObject(m.recordOf(name)), &cm); err != nil {
+	from, buried := there(&m.Setup), false
+	if m.with(name, func(s *planState) { buried = s.buried }); buried {
+		from = m.Cached
+	}
+	if err := from.Get(ctx, client.ObjectKeyFromObject(m.recordOf(name)), &cm); err != nil {
 		return nil, nil, client.IgnoreNotFound(err)
 	}
+	m.with(name, func(s *planState) { s.buried = false })
 	p, err := m.planIn(ctx, name, &cm)
 	if errors.As(err, new(records.ErrNoPlan)) {
 		return nil, nil, nil
