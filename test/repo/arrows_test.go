@@ -80,6 +80,7 @@ func rooms() []room { //nolint:funlen // a table
 		{"preflight/owners", "preflight/check clusters plans plans/weight"},
 		{"preflight/access", "part parts preflight/check storage pdb dns dns/clients clusters plans plans/journal writes reasons api/consent"},
 		{"preflight/scheduling/schedulingtest", "preflight/scheduling"},
+		{"clusters/clusterstest", "clusters"},
 		{"preflight/checktest", "preflight/check storage clusters plans plans/build plans/planstest"},
 		{"preflight/check", "sets storage records clusters plans plans/build reasons"},
 		{"adoption", "sets clusters plans reads writes reasons slicecontroller/v1alpha1 plans/weight"},
@@ -178,7 +179,7 @@ func TestPackagesDoWithoutWhatIsNotTheirs(t *testing.T) {
 			if strings.HasPrefix(imported, "github.com/spf13") && !strings.HasPrefix(name, "cmd/") && !strings.HasPrefix(name, "test/") {
 				t.Errorf("package %s imports %s: only commands have flags", name, imported)
 			}
-			if (imported == module+"/plans/planstest" || imported == module+"/preflight/checktest") && name != "preflight/checktest" {
+			if (imported == module+"/plans/planstest" || imported == module+"/clusters/clusterstest" || imported == module+"/preflight/checktest") && name != "preflight/checktest" {
 				t.Errorf("package %s imports %s: it is for tests", name, imported)
 			}
 		}
