@@ -37,6 +37,14 @@ func (w *Setup) declared(ctx context.Context, plan string) (*records.Declared, e
 	return records.ReadDeclared(ctx, entire(w), w.Namespace, plan)
 }
 
+// approver returns who has approved a plan, if admission writes that down: what a client claims counts for nothing.
+func (w *Setup) approver(d *records.Declared) string {
+	if d == nil || !w.Requesters {
+		return ""
+	}
+	return d.Object.GetAnnotations()[records.RequesterAnnotation(plans.ApprovalField)]
+}
+
 // hear records a pause and the refusal of a request in the journal: neither needs a process that takes
 // the plan over. The object is read AFTER the journal that is replaced. Of two processes, the one with
 // the older object therefore fails.

@@ -13,6 +13,7 @@
 //	requested.go  which plans objects of other namespaces request, and for whom these speak
 //	notices.go    has the changes of states sent to a receiver (package notify), by one process of several
 //	page.go       serves the page of all plans (package dashboard) to users who may list them
+//	room.go       decides who gets the room of the process: a function of one moment, and maxplans.go does it
 //	run.go        one plan under way, from its clusters to its end
 //	events.go     events, conditions and logs
 //	metrics.go    metrics; package monitoring has the alerts about them, and the dashboard

@@ -51,13 +51,14 @@ func (r *run) report(ctx context.Context, e *engine.Engine, p engine.Progress, e
 	}
 	r.orchestrator.gauges.away(r.plan.Name, p.Left)
 	r.orchestrator.gauges.waits(r.plan.Name, unplaced(p), p.Unreached)
+	r.turns(&r.flies, !p.Left.IsZero())
 	switch {
 	case p.Kind == engine.Blocked: // and the run looks on
-		r.looksOn.Store(true)
+		r.turns(&r.looksOn, true)
 		l.Info("blocked, and looks on", "step", step, "reason", p.Reason, "id", p.ID)
 		r.tell(corev1.EventTypeWarning, "Blocked", reasons.Tagged(p.ID, p.Reason))
 	case p.Kind == engine.Continued:
-		r.looksOn.Store(false)
+		r.turns(&r.looksOn, false)
 		l.Info("goes on", "step", step, "reason", p.Reason)
 		r.tell(corev1.EventTypeNormal, "Continued", p.Reason)
 	case p.Kind == engine.Wrote:

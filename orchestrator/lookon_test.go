@@ -62,29 +62,24 @@ func TestARunThatLooksOnTellsAndMakesRoom(t *testing.T) {
 	h, p := fixture(t)
 	events := record.NewFakeRecorder(10)
 	h.Events, h.MaxPlans = events, 1
-	r := &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
+	r := runOf(h, p, carry, true, true)
 	h.state("a").run = r
-	ask := func() {
-		h.lock.Lock()
-		defer h.lock.Unlock()
-		h.hasRoom(h.state("down"), inFlight)
-	}
-	if ask(); stopped(r) {
-		t.Fatal("a run that moves ordinals makes room")
-	}
 	r.report(t.Context(), nil, engine.Progress{Kind: engine.Blocked, ID: reasons.ClaimKept, Reason: "claim a is kept"}, nil)
 	if e := <-events.Events; !strings.HasPrefix(e, "Warning Blocked ") || !strings.Contains(e, "ClaimKept") {
 		t.Errorf("%q", e)
 	}
-	r.report(t.Context(), nil, engine.Progress{Kind: engine.Continued, Reason: "this has ended: claim a is kept"}, nil)
+	r.report(t.Context(), nil, engine.Progress{Kind: engine.Continued, Reason: "this has ended: claim a is kept", Left: h.Now()}, nil)
 	if e := <-events.Events; !strings.HasPrefix(e, "Normal Continued ") {
 		t.Errorf("%q", e)
 	}
-	if ask(); stopped(r) {
-		t.Error("a run that goes on makes room")
+	h.lock.Lock()
+	h.hasRoom(h.state("down"), inFlight, plans.Sides())
+	h.lock.Unlock()
+	if stopped(r) || !r.displaced {
+		t.Fatal("a run that moves ordinals makes room at once, or never")
 	}
 	r.report(t.Context(), nil, engine.Progress{Kind: engine.Blocked, Reason: "claim a is kept"}, nil)
-	if ask(); !stopped(r) {
+	if !stopped(r) {
 		t.Error("a run that only looks makes no room")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,6 +31,12 @@ type memory struct {
 	ending bool
 	plans  map[string]*planState
 	recall recall
+	// unseen has the plans that there were at the start and that this process has not read yet; nil before it knows them.
+	unseen map[string]bool
+	// urgent reports that a plan with ordinals on neither side has no room.
+	urgent atomic.Bool
+	// reached returns why a cluster cannot be reached, without a request.
+	reached func(plans.Ref) error
 	// told has what was last reported of the process itself.
 	told reported
 	// peers has the orchestrators that are alive.
@@ -55,6 +62,8 @@ type planState struct {
 	leases records.LeaseSightings
 	// waits is not nil while this process has no room for the plan.
 	waits *waiter
+	// by is who has approved the plan, if admission writes that down.
+	by    string
 	draft *drafting
 	// buried reports that neither a plan nor the journal of an old one was there when they were last read live, and that
 	// the watch has told of none since.

@@ -18,7 +18,7 @@ func remember(t *testing.T, h *Orchestrator, p *plans.Plan, r *run) {
 	s := h.state(p.Name)
 	*s = planState{
 		name: p.Name, run: r, known: known{uid: "a", plan: p}, tries: &tries{failures: 3}, lost: true, told: reported{}, says: saying{"it moves", h.Now()},
-		leases: records.LeaseSightings{}, waits: &waiter{}, draft: &drafting{of: "a/1"},
+		leases: records.LeaseSightings{}, waits: &waiter{}, by: "alice", draft: &drafting{of: "a/1"},
 	}
 	for _, of := range []topic{aboutRun, aboutStatus, aboutRecord, aboutDelivery} {
 		s.told.isNews(of, "no answer")

@@ -33,16 +33,11 @@ type Orchestrator struct {
 	all sync.WaitGroup
 	// notices is nil where there is no receiver.
 	notices *notices
-	// checks limits how many plans are checked for the first time at once.
-	checks *wavelimit.Limiter
 	// drafts has an element for every plan that is being made.
 	drafts chan struct{}
+	// act carries out a run.
+	act func(context.Context, *run) error
 }
-
-// maxConcurrentChecks is how many plans are checked at once per cluster. The checks of many plans take
-// the same time in total, but the plans that are checked first can move meanwhile. The finished checks
-// of a plan are lost when its process dies.
-const maxConcurrentChecks = 4
 
 // Setup is what an Orchestrator needs. Its methods are what can be done of a plan without remembering it.
 type Setup struct {
@@ -93,10 +88,14 @@ type Release struct {
 
 // New returns an Orchestrator that does nothing yet.
 func New(s Setup) *Orchestrator {
-	return &Orchestrator{
+	h := &Orchestrator{
 		memory: memory{Setup: s, news: make(chan event.GenericEvent, 1024), plans: map[string]*planState{}, told: reported{}, peers: records.NewPeers(s.Cached, s.Namespace, s.Holder, s.Now), pulse: newPulse(s)},
-		checks: wavelimit.New(maxConcurrentChecks), drafts: make(chan struct{}, maxConcurrentDrafts),
+		act:    func(ctx context.Context, r *run) error { return r.do(ctx) },
+		drafts: make(chan struct{}, maxConcurrentDrafts),
 	}
+	h.reached = func(of plans.Ref) error { return h.Fleet.Reached(of.Context, of.Cluster) }
+	h.Fleet.OnChange(h.again)
+	return h
 }
 
 // action is what to do about a plan now.
@@ -142,6 +141,10 @@ func actionFor(p *plans.Plan, j *journal.Journal, d *plans.Declaration) (action,
 //  8. updates the status, and removes the finalizers of object and plan when both may be deleted
 func (h *Orchestrator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	defer h.pulse.pass()()
+	if err := h.census(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	defer h.saw(q.Name) // whatever comes of it: one plan that cannot be read keeps no room from the others
 	if later, closed, err := (ending{h}).closed(ctx, q.Name); err != nil || closed {
 		return reconcile.Result{RequeueAfter: later}, err
 	}
@@ -167,7 +170,7 @@ func (h *Orchestrator) pass(ctx context.Context, name string) (result reconcile.
 	}
 	h.with(name, func(s *planState) {
 		s.told.isNews(aboutRecord, "")
-		s.draft = nil
+		s.draft, s.by = nil, h.approver(d)
 	})
 	if gone, err := h.retracted(ctx, p, j, d); gone || err != nil {
 		return reconcile.Result{}, err // the deletion requeues the plan
@@ -266,7 +269,8 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 	if wait := s.turn(h.Now(), len(h.running())); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}
 	}
-	if h.hasRoom(s, urgencyOf(p, j, what)) {
+	h.seen(p.Name)
+	if h.hasRoom(s, urgencyOf(p, j, what), needs(j, what, asked.Command)) {
 		s.tried().from = placeOf(j)
 		h.begin(ctx, p, j, what, asked)
 	}
@@ -276,8 +280,10 @@ func (h *Orchestrator) settle(ctx context.Context, p *plans.Plan, j *journal.Jou
 // begin starts a run. The caller holds the lock.
 func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Journal, what action, asked requests.Requested) {
 	command := asked.Command
-	r := &run{orchestrator: h, plan: p, what: what, command: command, careful: asked.Careful, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{orchestrator: h, plan: p, what: what, command: command, careful: asked.Careful, gone: command.Assurance.SourceGone || j.Assurances.SourceGone, fresh: fresh(j, command), stop: make(chan struct{}), finish: make(chan struct{}), asked: make(chan struct{}, 1)}
 	r.looksOn.Store(j.LooksOn())
+	r.flies.Store(what == carry && j.Down(p))
+	r.passed.Store(!r.fresh)
 	h.state(p.Name).run = r
 	h.gauges.running.WithLabelValues().Inc()
 	h.all.Go(func() {
@@ -285,7 +291,7 @@ func (h *Orchestrator) begin(ctx context.Context, p *plans.Plan, j *journal.Jour
 		h.lock.Lock()
 		s := h.state(p.Name)
 		s.run = nil
-		h.freed()
+		h.divide()
 		h.gauges.running.WithLabelValues().Dec()
 		s.delay(h.Now(), err)
 		ending := h.ending
@@ -365,6 +371,7 @@ func (m *memory) Learn(s *corev1.Secret) error {
 			waiting = append(waiting, name)
 		}
 	}
+	m.divide() // a cluster may be another one now, or not be silent any more
 	m.lock.Unlock()
 	for _, name := range waiting {
 		m.wake(name)

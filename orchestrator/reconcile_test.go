@@ -2,8 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -135,12 +139,20 @@ func fixture(t *testing.T, more ...client.Object) (*Orchestrator, *plans.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Setup{
+	h := New(Setup{
 		Board:  dashboard.NewBoard(),
 		gauges: g, Live: c, Cached: watched(c), Namespace: "stsmigrate", Holder: "me", Dead: func(string) bool { return false },
 		Fleet: fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Limits: fleet.Limits{QPS: 100, Burst: 100}, Agent: "test"}),
 		Now:   func() time.Time { return clock }, StepTimeout: time.Minute, Events: record.NewFakeRecorder(100),
-	}), p
+	})
+	h.reached = func(plans.Ref) error { return nil } // a run finds out
+	return h, p
+}
+
+// reaches has a process know which clusters it reaches.
+func reaches(h *Orchestrator) {
+	h.reached = func(of plans.Ref) error { return h.Fleet.Reached(of.Context, of.Cluster) }
+	h.Fleet.OnChange(h.again)
 }
 
 // watched returns a client that reads what is kept in memory of objects.
@@ -194,37 +206,27 @@ func TestAPlanIsLeftToWhoHasItsLease(t *testing.T) {
 	}
 }
 
-// A plan whose cluster is not known waits, reports that, and is tried again when a Secret appears.
+// A plan whose cluster is not known waits without room, reports that, and begins when a Secret appears.
 func TestAPlanWaitsForItsClusters(t *testing.T) {
 	h, p := fixture(t)
+	reaches(h)
 	h.state(p.Name).tries = &tries{} // its turn has come
-	if _, err := h.Reconcile(t.Context(), request()); err != nil {
-		t.Fatal(err)
+	for range 2 {                    // it is told at once, and once, and costs nothing from then on
+		if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter != 0 || len(h.running()) != 0 {
+			t.Fatalf("%+v, %v, %d runs", r, err, len(h.running()))
+		}
 	}
-	h.all.Wait()
 	j, _, err := records.NewStore(h.Live, "stsmigrate", "web").Journal(t.Context(), p)
 	if err != nil || j.Blocked != "" || j.Epoch != 0 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waiting != want {
-		t.Errorf("it waits because %s\nexpected %s", j.Waiting, want)
+	if want := `source: no cluster named "east" is known: put its kubeconfig into a Secret with the label stsmigrate.dev/cluster: east, under the key kubeconfig`; j.Waiting != want || j.WaitingID != reasons.ClusterUnknown {
+		t.Errorf("it waits because %s [%s]\nexpected %s", j.Waiting, j.WaitingID, want)
 	}
-	<-h.news // the end of the run
-	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
-		t.Errorf("it is tried again at once: %+v, %v", r, err)
+	if events := h.Events.(*record.FakeRecorder).Events; len(events) != 1 || !strings.HasPrefix(<-events, "Warning TryingAgain source: no cluster named") {
+		t.Errorf("%d events", len(events)+1)
 	}
 	needsUser(t, h, p)
-	if err := h.Learn(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}}}); err == nil {
-		t.Error("an empty Secret holds a cluster")
-	}
-	select {
-	case e := <-h.news:
-		if got := plansOf(h.Namespace)(t.Context(), e.Object); len(got) != 1 || got[0] != request() {
-			t.Errorf("%v was woken", got)
-		}
-	default:
-		t.Error("nobody was woken by a Secret that may hold the cluster")
-	}
 }
 
 // needsUser checks that the status says that a plan needs a user to make a cluster known.
@@ -247,8 +249,10 @@ func TestAPlanThatWasNotBegunIsAbortedWithoutItsClusters(t *testing.T) {
 		want  plans.Outcome
 	}{"not begun": {0, plans.Aborted}, "begun": {1, ""}} {
 		h, p := fixture(t)
+		reaches(h)
 		store := records.NewStore(h.Live, "stsmigrate", p.Name)
-		if err := store.Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch = c.epoch; return nil }); err != nil {
+		err := store.Change(t.Context(), p, func(j *journal.Journal) error { j.Epoch = c.epoch; return nil })
+		if err = errors.Join(err, h.guard(t.Context(), p)); err != nil { // as the process that began it
 			t.Fatal(err)
 		}
 		declare(t, h.Live, p, func(d *plans.Declaration) { d.Direction = plans.Abort })
@@ -261,7 +265,9 @@ func TestAPlanThatWasNotBegunIsAbortedWithoutItsClusters(t *testing.T) {
 		if err != nil || j.Outcome != c.want || j.Epoch != c.epoch || (c.want == "") != journal.ClusterUnknown(j) || (c.want == "") != (j.EndedAt == nil) {
 			t.Errorf("%s: %v: %+v", name, err, j)
 		}
-		<-h.news // the end of the run
+		if c.want != "" {
+			<-h.news // the end of the run
+		}
 		if _, err := h.Reconcile(t.Context(), request()); err != nil {
 			t.Fatal(err)
 		}
@@ -276,35 +282,43 @@ func TestAPlanThatWasNotBegunIsAbortedWithoutItsClusters(t *testing.T) {
 func TestACorrectedSecretIsTriedAtOnce(t *testing.T) {
 	h, p := fixture(t)
 	h.Fleet = fleet.New(fleet.Setup{Home: &rest.Config{Host: "https://127.0.0.1:1"}, Own: "own", Loopback: true, Limits: fleet.Limits{QPS: 100, Burst: 100}})
-	holds := func(port int) *corev1.Secret {
-		kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: east\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:%d'}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: east, context: {cluster: c, user: u}}]\n", port)
+	answers := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(answers.Close)
+	holds := func(name, server string) *corev1.Secret {
+		ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: answers.Certificate().Raw}))
+		kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '%s', certificate-authority-data: '%s'}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n", server, ca)
 		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: "east", Labels: map[string]string{fleet.Label: "east"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "stsmigrate", Name: name, Labels: map[string]string{fleet.Label: name}},
 			Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
 		}
 	}
-	if err := h.Learn(holds(1)); err != nil {
+	reaches(h)
+	if err := errors.Join(h.Learn(holds("west", answers.URL)), h.Learn(holds("east", "https://127.0.0.1:1"))); err != nil {
 		t.Fatal(err)
 	}
 	h.state(p.Name).tries = &tries{} // its turn has come
-	if _, err := h.Reconcile(t.Context(), request()); err != nil {
+	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 || len(h.running()) != 0 {
+		t.Fatalf("it takes room before its cluster answers: %+v, %v", r, err)
+	}
+	if err := h.Learn(holds("east", answers.URL)); err != nil {
 		t.Fatal(err)
 	}
+	<-h.news // nothing else wakes it
+	if _, err := h.Reconcile(t.Context(), request()); err != nil || len(h.running()) != 1 {
+		t.Errorf("it does not begin: %v", err)
+	}
 	h.all.Wait()
-	<-h.news // the end of the run
+	<-h.news // the end of the run: it is another cluster
 	if r, err := h.Reconcile(t.Context(), request()); err != nil || r.RequeueAfter <= 0 {
 		t.Errorf("it is tried again at once: %+v, %v", r, err)
 	}
-	if err := h.Learn(holds(2)); err != nil {
+	if err := h.Learn(holds("east", "https://127.0.0.1:2")); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-h.news:
 	default:
 		t.Error("nobody was woken by a Secret that was corrected")
-	}
-	if h.state(p.Name).tries != nil {
-		t.Errorf("it waits: %+v", h.state(p.Name).tries)
 	}
 }
 

@@ -39,12 +39,10 @@ type run struct {
 	gone bool
 	// fresh reports that the plan was never begun and will begin now: every check runs first.
 	fresh bool
-	// displaced reports that the run was ended to make room for a more urgent plan.
-	displaced bool
-	// looksOn reports that the plan is blocked, and continues by itself when what it waits for has ended.
-	looksOn atomic.Bool
-	stop    chan struct{}
-	once    sync.Once
+	doing
+	// finish, when closed, ends the run as soon as no ordinal is in flight, and stop after the write under way.
+	finish, stop chan struct{}
+	once         sync.Once
 	// asked has a value when another writer has requested a pause in the journal.
 	asked chan struct{}
 	// broken is a panic in one of the run's other goroutines.
@@ -53,8 +51,67 @@ type run struct {
 	events *runner.EventWriter
 }
 
+// doing is what a run does, as far as its room depends on it.
+type doing struct {
+	// displaced reports that the run was asked to end to make room for another plan.
+	displaced bool
+	// passed reports that the checks of the plan have passed, if it needs any. flies reports that ordinals are on
+	// neither side, and looksOn that the plan is blocked, and continues by itself when what it waits for has ended.
+	passed, flies, looksOn atomic.Bool
+}
+
 // end stops the run after the write that is under way.
 func (r *run) end() { r.once.Do(func() { close(r.stop) }) }
+
+// stopped reports whether the run was asked to end after the write that is under way.
+func (r *run) stopped() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// giveWay asks the run to end for another plan: one that moves ordinals after its wave, unless a cluster is silent that the
+// wave needs, and any other one at once. The caller holds the lock of the memory.
+func (r *run) giveWay(silent bool) {
+	if !r.finishes(silent) {
+		r.end()
+	} else if !r.displaced {
+		close(r.finish)
+	}
+	r.displaced = true
+}
+
+// finishes reports whether the run ends soon by itself when it is to finish.
+func (r *run) finishes(silent bool) bool {
+	at := r.stage()
+	return at == idle || at == flying && !silent
+}
+
+// stage returns what the run does now.
+func (r *run) stage() stage {
+	switch {
+	case r.what != carry:
+		return keeping
+	case !r.passed.Load():
+		return checking
+	case r.looksOn.Load():
+		return looking
+	case r.flies.Load():
+		return flying
+	}
+	return idle
+}
+
+// turns notes what the run does from now on, which may let others begin. Where the waves of runs are matters to plans with
+// ordinals on neither side alone, of which few wait.
+func (r *run) turns(what *atomic.Bool, now bool) {
+	if what.Swap(now) != now && (what != &r.flies || r.orchestrator.urgent.Load()) {
+		r.orchestrator.again()
+	}
+}
 
 // hear notifies the run of a requested pause. Otherwise the run would notice it only at its next write,
 // for which a wave may wait long.
@@ -97,7 +154,7 @@ func fresh(j *journal.Journal, command plans.Command) bool {
 func (r *run) safely(ctx context.Context) error {
 	err := func() (err error) {
 		defer plans.RecoverPanic(&err)
-		return r.do(ctx)
+		return r.orchestrator.act(ctx, r)
 	}()
 	if m := r.broken.Load(); m != nil {
 		err = *m
@@ -129,12 +186,17 @@ func (r *run) complain(ctx context.Context, err error) {
 func (r *run) do(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	connecting := ctx
-	if !r.fresh { // a wave may be under way
-		connecting = clusters.Urgent(ctx)
+	connecting := clusters.Urgent(ctx) // a wave may be under way
+	if r.fresh {
+		var connected context.CancelFunc
+		connecting, connected = r.untilStopped(ctx)
+		defer connected()
 	}
 	ends, err := r.ends(connecting)
 	if err != nil {
+		if r.fresh && r.stopped() {
+			return engine.ErrStopped
+		}
 		if cancelled, failed := r.cancel(ctx); cancelled || failed != nil {
 			return failed
 		}
@@ -153,16 +215,8 @@ func (r *run) do(ctx context.Context) error {
 	})
 	defer r.events.Close()
 	if r.fresh {
-		turn := r.orchestrator.checks.Of(r.plan)
-		defer turn.Release()
-		if !turn.Wait(r.stop) { // BEFORE the Lease: another process may be free sooner
-			return engine.ErrStopped
-		}
 		c.Checks = &journal.Checked{}
-		c.Ready = func(ctx context.Context) (*runner.Barred, error) {
-			defer turn.Release()
-			return r.ready(ctx, c)
-		}
+		c.Ready = func(ctx context.Context) (*runner.Barred, error) { return r.checked(ctx, c) }
 	}
 	if err := r.orchestrator.guard(ctx, r.plan); err != nil {
 		return r.waits(ctx, err)
@@ -205,6 +259,34 @@ func (r *run) cancel(ctx context.Context) (cancelled bool, err error) {
 		r.ended(ctx, engine.Progress{Kind: engine.Finished, Outcome: plans.Aborted})
 	}
 	return cancelled, err
+}
+
+// untilStopped returns a context for what only reads, which ends with the run.
+func (r *run) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-r.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// checked runs every check before the first write. The plan takes its room when they have passed: until then its run ends
+// for any plan that has begun.
+func (r *run) checked(ctx context.Context, c runner.Runner) (*runner.Barred, error) {
+	ctx, cancel := r.untilStopped(ctx)
+	defer cancel()
+	bar, err := r.ready(ctx, c)
+	if r.stopped() {
+		return nil, engine.ErrStopped // also if they have passed: its place is promised to another plan
+	}
+	if err == nil && bar == nil {
+		r.turns(&r.passed, true)
+	}
+	return bar, err
 }
 
 // keep maintains what the plan needs at rest. Whatever prevents that is reported: a pod that restarts
@@ -362,7 +444,7 @@ func (r *run) process(ctx context.Context, ends map[plans.Side]*fleet.End) runne
 	h := r.orchestrator
 	c := runner.Runner{
 		Plan: r.plan, Store: r.store(), Configs: map[plans.Side]*rest.Config{}, Watches: map[plans.Side]*clusters.Watches{}, Names: map[plans.Side]*dns.Cluster{},
-		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Stop: r.stop, Asked: r.asked, Waves: h.Slots, Pace: runner.Pace{StepTimeout: h.StepTimeout, Careful: r.careful}, Renewed: true, Orchestrated: true, Still: r.still,
+		Holder: h.Holder, Dead: h.dead(ctx, r.plan.Name), Now: h.Now, Finish: r.finish, Stop: r.stop, Asked: r.asked, Waves: h.Slots, Pace: runner.Pace{StepTimeout: h.StepTimeout, Careful: r.careful}, Renewed: true, Orchestrated: true, Still: r.still,
 		Report:   func(e *engine.Engine, p engine.Progress, err error) { r.report(ctx, e, p, err) },
 		Complain: func(err error) { r.complain(ctx, err) },
 	}

@@ -169,8 +169,8 @@ func TestAPlanThatCannotBeReadKeepsNoRoomFromOthers(t *testing.T) {
 	h, p := fixture(t)
 	h.MaxPlans = 1
 	h.lock.Lock()
-	h.state("busy").run = &run{orchestrator: h, plan: p, what: carry, stop: make(chan struct{})}
-	full := h.hasRoom(h.state(p.Name), inFlight)
+	h.state("busy").run = runOf(h, p, carry, true, true)
+	full := h.hasRoom(h.state(p.Name), inFlight, plans.Sides())
 	h.state("busy").run = nil
 	h.lock.Unlock()
 	replaced(t, h, "{", `{"requires":["pairs"],`)
@@ -179,7 +179,7 @@ func TestAPlanThatCannotBeReadKeepsNoRoomFromOthers(t *testing.T) {
 	}
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if full || !h.hasRoom(h.state("other"), kept) {
+	if full || !h.hasRoom(h.state("other"), kept, plans.Sides()) {
 		t.Errorf("there was room: %t; a plan that can be read has none", full)
 	}
 }

@@ -55,7 +55,7 @@ Several of these processes share the plans and take over from one another.`,
 	s.Float32Var(&f.Limits.QPS, "cluster-qps", 50, "requests per second to one cluster, of all plans together")
 	s.IntVar(&f.Limits.Burst, "cluster-burst", 100, "requests at once before that limit holds")
 	s.IntVar(&f.Waves, "cluster-waves", 16, "how many waves may be under way in one cluster at once, of all plans together, or 0 for any number: the others wait with their pods up")
-	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
+	s.IntVar(&f.MaxPlans, "max-plans", 0, "how many plans may be under way here at once, a tenth of them (at least 16, at most a third) only while ordinals are on neither side, or 0 for as many as fit into the memory that GOMEMLIMIT or the container limits: the others wait, or another replica takes them")
 	program.Duration(s, &f.ForgetAfter, "forget-after", 30*24*time.Hour, 0, "for how long the record of a plan that has ended is kept, or 0 for ever")
 	s.StringVar(&f.PlaceholderImage, "placeholder-image", program.PlaceholderImage(program.Version(version)), "the image with the program that waits in placeholders, for plans that name none; none for no program")
 	s.StringSliceVar(&f.RequestsFrom, "requests-from", nil, "the namespaces of its own cluster, besides its own one, in which users may request moves by a StatefulSetMigration, or * for all (repeatable, or a comma list)")

@@ -6,6 +6,7 @@
 //	secrets.go   which Secrets hold clusters, and under which names
 //	wire.go      where connections go, and with which credentials
 //	answers.go   which parts of a response are trusted
+//	breaker.go   whether a cluster answers, asked once for all
 //	lanes.go     the limit on requests to one cluster, and which are sent first
 //	fleet.go     connections, made on demand and renewed when a Secret changes
 //

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +50,8 @@ type Fleet struct {
 	Setup
 	lock sync.Mutex
 	home *Cluster
+	// changed is called when a cluster begins or ceases to answer.
+	changed atomic.Pointer[func()]
 	// secrets holds the clusters of each Secret, by the Secret's name. refused holds the reason for each
 	// Secret whose present content is not accepted.
 	secrets map[string]holding
@@ -66,9 +69,13 @@ type holding struct {
 // New returns a fleet of one cluster, the orchestrator's own one. Its address is not restricted.
 func New(s Setup) *Fleet {
 	f := &Fleet{Setup: s, secrets: map[string]holding{}, refused: map[string]error{}}
-	f.home = f.cluster(Home, transport.Careful(s.Home))
+	f.home = f.cluster(Home)
+	f.prepare(f.home, transport.Careful(f.home.breaker.wrap(s.Home)))
 	return f
 }
+
+// OnChange has a function called whenever a cluster begins or ceases to answer.
+func (f *Fleet) OnChange(changed func()) { f.changed.Store(&changed) }
 
 // Cluster is one cluster for as long as its server stays the same. Its credentials may be renewed
 // meanwhile.
@@ -76,13 +83,14 @@ type Cluster struct {
 	Name string
 	// Gone is closed when the server or its certificate authority changes, or when the Secret is
 	// deleted.
-	Gone   chan struct{}
-	given  *rest.Config
-	wire   *wire
-	config *rest.Config
-	once   sync.Once
-	end    *End
-	err    error
+	Gone    chan struct{}
+	given   *rest.Config
+	wire    *wire
+	config  *rest.Config
+	breaker *breaker
+	once    sync.Once
+	end     *End
+	err     error
 }
 
 // End is a connection to a cluster.
@@ -94,12 +102,42 @@ type End struct {
 	Names   *dns.Cluster
 }
 
-// cluster prepares a connection. All its users share the limits.
-func (f *Fleet) cluster(name string, config *rest.Config) *Cluster {
+// cluster returns a cluster that has no config yet.
+func (f *Fleet) cluster(name string) *Cluster {
+	c := &Cluster{Name: name, Gone: make(chan struct{})}
+	c.breaker = newBreaker(name, c.Gone, func() {
+		if changed := f.changed.Load(); changed != nil {
+			(*changed)()
+		}
+	})
+	return c
+}
+
+// prepare gives the cluster its config. All its users share the limits.
+func (f *Fleet) prepare(c *Cluster, config *rest.Config) {
 	config.RateLimiter = newLanes(f.Limits)
 	config.UserAgent = f.Agent
 	config.WarningHandlerWithContext = clusters.Warnings{}
-	return &Cluster{Name: name, Gone: make(chan struct{}), config: config}
+	c.config = config
+	c.breaker.ask = question(config)
+}
+
+// Reached returns why a cluster cannot be reached: it is not known, does not answer, or was not asked yet, which is then
+// done. It does not wait for that.
+func (f *Fleet) Reached(name string, uid types.UID) error {
+	c, err := f.Find(name, uid)
+	if err != nil {
+		return err
+	}
+	return c.breaker.silence()
+}
+
+// Known returns the name by which Find knows a cluster. The author of a plan chooses no other one.
+func (f *Fleet) Known(name string, uid types.UID) string {
+	if uid == f.Own {
+		return Home
+	}
+	return name
 }
 
 // Connect connects to the cluster on its first call. It sends no request to the API server yet.
@@ -176,8 +214,9 @@ func (f *Fleet) learn(s *corev1.Secret, before map[string]*Cluster) (holding, ma
 		if c == nil || !sameServer(c.given, config) {
 			w := newWire(f.Loopback)
 			w.login = transport.Login{Of: fmt.Sprintf("cluster %s (Secret %s/%s)", name, s.Namespace, s.Name), Renew: "put a new one into the Secret: it is used at once"}
-			c = f.cluster(name, w.config(config))
-			c.wire = w
+			c = f.cluster(name)
+			c.wire, w.breaker = w, c.breaker
+			f.prepare(c, w.config(config))
 		}
 		next.clusters[name] = c
 		if reflect.DeepEqual(c.given, config) {

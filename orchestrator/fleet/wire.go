@@ -24,9 +24,10 @@ import (
 // surrounding cloud's metadata, and uses the credentials that the Secret has now. All clients of the
 // cluster share the connections, and only wire holds the credentials.
 type wire struct {
-	dialer *net.Dialer
-	login  transport.Login
-	now    atomic.Pointer[access]
+	dialer  *net.Dialer
+	login   transport.Login
+	breaker *breaker
+	now     atomic.Pointer[access]
 }
 
 // access is the transport and the credentials of a request.
@@ -159,7 +160,7 @@ func (w *wire) config(given *rest.Config) *rest.Config {
 			if upgrades, ok := next.(transport.Upgrader); ok {
 				return transport.Streaming(upgrade{w, upgrades})
 			}
-			return transport.BoundedOf(w.login, w)
+			return transport.BoundedOf(w.login, guarded{w.breaker, w})
 		},
 	}
 }

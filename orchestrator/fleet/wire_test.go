@@ -56,7 +56,11 @@ func TestNoClientConnectsToSuchAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.renew(a)
-	end, err := testFleet(false).cluster("prod", w.config(contexts["east"])).Connect()
+	f := testFleet(false)
+	c := f.cluster("prod")
+	w.breaker = c.breaker
+	f.prepare(c, w.config(contexts["east"]))
+	end, err := c.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}

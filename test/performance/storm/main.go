@@ -133,7 +133,7 @@ func run(ctx context.Context, o options) (err error) {
 	quiet := zapr.NewLogger(zap.NewNop()) // of watches that end with their API server
 	log.SetLogger(quiet)
 	klog.SetLogger(quiet)
-	if rooms := o.processes * orchestrator.PlansWithin(o.memory<<20*4/5); rooms < o.plans+1 { // and the one that is held
+	if rooms := o.processes * orchestrator.Unreserved(orchestrator.PlansWithin(o.memory<<20*4/5)); rooms < o.plans+1 { // and the one that is held
 		return fmt.Errorf("%d plans at once, and one that is held: %d orchestrators with %d MiB have room for %d until plans are finalized; raise -memory or -processes", o.plans, o.processes, o.memory, rooms)
 	}
 	s := &storm{options: o, began: time.Now()}
