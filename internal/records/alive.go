@@ -98,10 +98,7 @@ func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namesp
 	if err := home.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{HeartbeatLabel}); err != nil {
 		return Sign{}, fmt.Errorf("listing the Leases of orchestrators in namespace %s: %w", namespace, err)
 	}
-	another := slices.ContainsFunc(list.Items, func(l coordinationv1.Lease) bool {
-		s, err := signIn(&l, requires)
-		return err == nil && s.fits()
-	})
+	another := anyFits(list.Items, requires)
 	if len(list.Items) == 0 {
 		return Sign{}, ErrNoOrchestrator{Namespace: namespace}
 	}
@@ -118,12 +115,10 @@ func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namesp
 	for {
 		select {
 		case e, open := <-news.ResultChan():
-			switch {
-			case !open && waiting.Err() == nil:
-				return Sign{}, fmt.Errorf("the watch of the Leases of orchestrators in namespace %s has ended; try again", namespace)
-			case e.Type == watch.Error:
-				return Sign{}, fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, apierrors.FromObject(e.Object))
-			case e.Type == watch.Added, e.Type == watch.Modified:
+			if err := broken(e, open, namespace); err != nil && waiting.Err() == nil {
+				return Sign{}, err
+			}
+			if e.Type == watch.Added || e.Type == watch.Modified {
 				s, err := signOf(e, requires)
 				if err != nil || s.fits() {
 					return s, err
@@ -138,6 +133,25 @@ func Alive(ctx context.Context, home client.Client, on *clusters.Watches, namesp
 			return Sign{}, errors.Join(ctx.Err(), cmp.Or(other, error(ErrNoOrchestrator{namespace, patience})))
 		}
 	}
+}
+
+// anyFits reports whether one of some orchestrators, which may be dead, can read a plan.
+func anyFits(all []coordinationv1.Lease, requires []string) bool {
+	return slices.ContainsFunc(all, func(l coordinationv1.Lease) bool {
+		s, err := signIn(&l, requires)
+		return err == nil && s.fits()
+	})
+}
+
+// broken returns an error for the end of a watch.
+func broken(e watch.Event, open bool, namespace string) error {
+	switch {
+	case !open:
+		return fmt.Errorf("the watch of the Leases of orchestrators in namespace %s has ended; try again", namespace)
+	case e.Type == watch.Error:
+		return fmt.Errorf("watching the Leases of orchestrators in namespace %s: %w", namespace, apierrors.FromObject(e.Object))
+	}
+	return nil
 }
 
 func signOf(e watch.Event, requires []string) (Sign, error) {
