@@ -33,6 +33,9 @@ import (
 // house is an API server with plans, and the replicas that share them. Its clock is that of the bubble. Journals, Leases
 // and Reconcile are real; what a run does in the clusters takes time and nothing else.
 type house struct {
+	// started are the replicas of all times, and workers what reconciles in them.
+	started  []*replica
+	workers  sync.WaitGroup
 	t        *testing.T
 	client   client.WithWatch
 	plans    map[string]*plans.Plan
@@ -126,8 +129,9 @@ func (b *house) start(room int) *replica {
 	}
 	go r.hears()
 	for range 4 {
-		go r.works()
+		b.workers.Go(r.works)
 	}
+	b.started = append(b.started, r)
 	context.AfterFunc(r.alive, r.queue.ShutDown)
 	return r
 }
@@ -395,9 +399,10 @@ func TestOrdinalsOnNeitherSideHaveRoom(t *testing.T) {
 		}
 		b.hang("hung", false, all)
 		b.waitFor(20, 20*time.Minute)
-		for _, r := range all {
+		for _, r := range b.started {
 			r.kill()
 			r.all.Wait()
 		}
+		b.workers.Wait() // no time passes after this
 	})
 }
