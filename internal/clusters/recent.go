@@ -158,6 +158,7 @@ func (r *Recent) Changed(t ObjectKey, c Change) {
 // news forgets the answers about an object that are older than the version reported. A report of an older one is late:
 // no look uses an answer for longer than FreshFor, in which no cluster goes back to a backup. It requires the lock.
 func (r *Recent) news(t ObjectKey, c Change) {
+	r.told(t, c)
 	last := outdated{at: r.now(), version: c.Version, gone: c.Gone}
 	if c.Gone {
 		last.version = ""

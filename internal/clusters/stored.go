@@ -39,6 +39,19 @@ func (r *Recent) meets(t ObjectKey, o client.Object, late bool) {
 	}
 }
 
+// told notes what a watch has reported of an object that this process knows. Of one that is gone only an API server tells
+// whether there is another. The caller holds the lock.
+func (r *Recent) told(t ObjectKey, c Change) {
+	known, before := r.met[t]
+	switch {
+	case !before || known.version == "":
+	case c.Gone:
+		r.met[t] = met{}
+	case later(c.Version, known.version):
+		r.met[t] = met{c.Version}
+	}
+}
+
 // listed notes the version of an object in a list, which is no later than what a read after it shows.
 func (r *Recent) listed(t ObjectKey, o client.Object) {
 	r.lock.Lock()

@@ -77,7 +77,9 @@ func TestNoStoredObjectIsOlderThanWhatIsKnown(t *testing.T) {
 			r.reports(versioned("web-0", "2000"))
 			r.get(t, "web-0")
 		}, "1999", []string{"get web-0"}},
-		"nobody can compare the versions": {func(*testing.T, *recently) {}, "x", []string{"get web-0"}},
+		"the watch goes back behind its own report": {func(_ *testing.T, r *recently) { r.reports(versioned("web-0", "2000")) }, "1000", []string{"get web-0"}},
+		"it comes back after its end was reported":  {func(_ *testing.T, r *recently) { r.Changed(podKey("web-0"), Change{Gone: true, Turned: true}) }, "1000", []string{"get web-0"}},
+		"nobody can compare the versions":           {func(*testing.T, *recently) {}, "x", []string{"get web-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recent(t, onePod("web-0"))

@@ -134,8 +134,23 @@ func TestOneAnswerThatFailsCutsNothing(t *testing.T) {
 		if err := watch.Body.Close(); err != nil {
 			t.Error(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
 		b.half.Store(false)
+		<-time.After(2 * maxProbePause) // the last question is answered
+	})
+}
+
+// A caller that gives up says nothing about the cluster.
+func TestACallerThatGivesUpCutsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		first, err := b.send(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
 		b.hangs.Store(true)
 		go cancel()
 		if _, err := b.send(ctx); !errors.Is(err, context.Canceled) {
