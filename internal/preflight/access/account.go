@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -45,25 +44,10 @@ func ofAccount(ctx context.Context, i check.Inspection) ([]check.Finding, error)
 
 // deniedTo returns the rights that the account lacks, in words.
 func deniedTo(ctx context.Context, i check.Inspection, side plans.Side, rights []part.Right) ([]string, error) {
-	verbs := make([][]string, len(rights))
-	g, asking := errgroup.WithContext(ctx)
-	g.SetLimit(check.MaxConcurrentRequests)
-	for k, r := range rights {
-		g.Go(func() (err error) {
-			defer plans.RecoverPanic(&err)
-			for _, verb := range r.Verbs {
-				ok, err := allowedTo(asking, i, side, r, verb)
-				if err != nil {
-					return err
-				}
-				if !ok {
-					verbs[k] = append(verbs[k], verb)
-				}
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+	verbs, err := lacking(ctx, rights, func(ctx context.Context, r part.Right, verb string) (bool, error) {
+		return allowedTo(ctx, i, side, r, verb)
+	})
+	if err != nil {
 		return nil, err
 	}
 	var out []string

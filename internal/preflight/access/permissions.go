@@ -102,6 +102,29 @@ func Permissions(ctx context.Context, i check.Inspection) ([]check.Finding, erro
 	return ofUser(ctx, i)
 }
 
+// lacking returns the verbs of each right that are not allowed. It asks for many rights at once.
+func lacking(ctx context.Context, rights []part.Right, allowed func(context.Context, part.Right, string) (bool, error)) ([][]string, error) {
+	out := make([][]string, len(rights))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(check.MaxConcurrentRequests)
+	for k, r := range rights {
+		g.Go(func() (err error) {
+			defer plans.RecoverPanic(&err)
+			for _, verb := range r.Verbs {
+				ok, err := allowed(ctx, r, verb)
+				if err != nil {
+					return err
+				}
+				if !ok {
+					out[k] = append(out[k], verb)
+				}
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
 // ofUser asks for the rights of the user, or of the orchestrator, that asks.
 func ofUser(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 	var out []check.Finding
@@ -115,30 +138,14 @@ func ofUser(ctx context.Context, i check.Inspection) ([]check.Finding, error) {
 		if err := nameVolumes(ctx, i, rights); err != nil {
 			return nil, err
 		}
-		denied := make([][]string, len(rights))
-		g, asking := errgroup.WithContext(ctx)
-		g.SetLimit(check.MaxConcurrentRequests)
-		for k, r := range rights {
-			g.Go(func() (err error) {
-				defer plans.RecoverPanic(&err)
-				for _, verb := range r.Verbs {
-					ok, err := Allowed(asking, i, side, r, verb)
-					if err != nil {
-						return err
-					}
-					if !ok {
-						denied[k] = append(denied[k], verb)
-					}
-				}
-				return nil
-			})
-		}
-		if err := g.Wait(); err != nil {
+		denied, err := lacking(ctx, rights, func(ctx context.Context, r part.Right, verb string) (bool, error) {
+			return Allowed(ctx, i, side, r, verb)
+		})
+		if err != nil {
 			return nil, err
 		}
 		stranded := false
 		if !i.Midway {
-			var err error
 			if stranded, err = Allowed(ctx, i, side, ForStranded(i.Plan, side), "delete"); err != nil {
 				return nil, err
 			}
