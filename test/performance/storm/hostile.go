@@ -19,11 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stsmigrate/stsmigrate/internal/clusters"
 	"github.com/stsmigrate/stsmigrate/internal/records"
 	"github.com/stsmigrate/stsmigrate/plans"
 	"github.com/stsmigrate/stsmigrate/plans/journal"
@@ -145,26 +143,15 @@ func hostilePlan(name string) string { return hostile + strings.ReplaceAll(name,
 
 // tenant creates the tenant's account, and returns its client.
 func (s *storm) tenant(ctx context.Context) (client.Client, error) {
-	meta := metav1.ObjectMeta{Namespace: home, Name: tenant}
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
-	for _, o := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}, {APIGroups: []string{"stsmigrate.dev"}, Resources: []string{"statefulsetmigrations"}, Verbs: verbs}}},
-		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: tenant}}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: tenant}},
-	} {
-		if err := s.east.Create(ctx, o); err != nil {
-			return nil, err
-		}
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: tenant},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}, {APIGroups: []string{"stsmigrate.dev"}, Resources: []string{"statefulsetmigrations"}, Verbs: verbs}},
 	}
-	kubeconfig, _, err := fixture.Credentials(ctx, s.east, s.bed.East, home, tenant)
-	if err != nil {
+	if err := s.east.Create(ctx, role); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: clusters.Scheme()})
+	return s.userOfRole(ctx, tenant, tenant)
 }
 
 // objects returns the ConfigMaps of a forged plan, and its StatefulSetMigration.
